@@ -1,0 +1,27 @@
+/* What the host and the device kernels agree on: the table of ranges, and what a comparison finds. */
+#ifndef STEPGRAPH_KERNELS_RANGES_H
+#define STEPGRAPH_KERNELS_RANGES_H
+
+/* Bytes that one block handles at a time. 16 KiB keeps 132 multiprocessors busy from about 2 MiB on. */
+#define SG__CHUNK_BYTES 16384ull
+
+typedef struct sg__range {
+    unsigned long long a;           /* Written by copy and fill. */
+    unsigned long long b;           /* Read by copy and compare; the byte for fill. */
+    unsigned long long bytes;
+    unsigned long long first_chunk; /* Chunks of all ranges before this one. */
+} sg__range;
+
+typedef struct sg__difference {
+    unsigned long long bytes; /* How many differ. */
+    unsigned long long first; /* Lowest offset that differs; all ones for none. */
+} sg__difference;
+
+/* 16 bytes moved at once. */
+#ifdef __cplusplus
+struct alignas(16) sg__vec16 {
+    unsigned long long low, high;
+};
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+/* Small kernels for the tests. Compiled to PTX for the card (sh lib/kernels/ptx.sh) and by the host compiler for cusim. */
+
+struct Inner {
+    float *p;
+    int n;
+    double *tail[3];
+};
+
+struct __attribute__((packed)) Packed {
+    int tag;
+    float *a;
+    short s;
+    float *b;
+};
+
+struct alignas(64) Aligned {
+    double v[16];
+};
+
+extern "C" __global__ void nop(void)
+{
+}
+
+extern "C" __global__ void inc(float *p, float v)
+{
+    *p += v;
+}
+
+extern "C" __global__ void setv(float *p, float v)
+{
+    *p = v;
+}
+
+/* *d = *p + v: an out-of-place update. */
+extern "C" __global__ void axpb(float *d, const float *p, float v)
+{
+    *d = *p + v;
+}
+
+/* d[i] = p[i] + *step * x[i]: out of place, the rate in device memory. */
+extern "C" __global__ void update(float *d, const float *p, const float *x, const float *step, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        d[i] = p[i] + *step * x[i];
+}
+
+extern "C" __global__ void addn(float *p, float v, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        p[i] += v;
+}
+
+extern "C" __global__ void copyf(float *d, const float *s)
+{
+    *d = *s;
+}
+
+extern "C" __global__ void inner(Inner in, float *out, int k, char c, float *last)
+{
+    *out = *in.p + (float)in.n + (float)k + (float)c + *last;
+}
+
+extern "C" __global__ void packed(Packed in, float *out)
+{
+    *out = (float)in.tag + *in.a + (float)in.s + *in.b;
+}
+
+extern "C" __global__ void aligned(Aligned in, float *out)
+{
+    *out = (float)in.v[15];
+}
+
+/* Keeps one thread busy for about `ns` nanoseconds. */
+extern "C" __global__ void spin(unsigned long long ns)
+{
+#ifdef __CUDA_ARCH__
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - start < ns);
+#else
+    cusim_spin_ns(ns);
+#endif
+}
