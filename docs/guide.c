@@ -50,6 +50,14 @@ static void expect(int right, const char *what)
     exit(1);
 }
 
+static void make_current(stepgraph_session *session)
+{
+    int (*set)(struct CUctx_st *);
+
+    call(session, "cuCtxSetCurrent", 4000, &set);
+    expect(set(stepgraph_session_context(session)) == 0, "the context cannot be made current");
+}
+
 static struct CUfunc_st *load_kernel(stepgraph_session *session, const char *name)
 {
     int (*load)(struct CUmod_st **, const void *);
@@ -236,6 +244,7 @@ int main(void)
            info.software ? " (cusim, a simulation)" : "", info.device_name);
     //! [session]
 
+    make_current(session);
     t.session = session;
     t.update = load_kernel(session, "update");
     t.pool = device_memory(session, 2 * BYTES);
