@@ -24,7 +24,7 @@
     REQUIRED(StreamCreate, 2000, (CUstream *stream, unsigned int flags)) \
     REQUIRED(StreamDestroy, 4000, (CUstream stream)) \
     REQUIRED(StreamSynchronize, 2000, (CUstream stream)) \
-    REQUIRED(StreamGetFlags, 5000, (CUstream stream, unsigned int *flags)) \
+    REQUIRED(StreamGetFlags, 5050, (CUstream stream, unsigned int *flags)) \
     REQUIRED(StreamGetCtx, 9020, (CUstream stream, CUcontext *context)) \
     REQUIRED(StreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned int flags)) \
     REQUIRED(StreamIsCapturing, 10000, (CUstream stream, CUstreamCaptureStatus *status)) \
