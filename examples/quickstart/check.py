@@ -38,7 +38,7 @@ def default(folder):
     check(data["steps"] == steps, f"steps: {data['steps']}")
     check(60 <= data["launches_per_step"] <= 150, f"launches_per_step: {data['launches_per_step']}")
     names = [s["name"] for s in data["stages"]]
-    check([n for n in names if n] == ["data", "forward", "backward", "optimizer", "retraction", "average", "commit"], f"stages: {names}")
+    check([n for n in names if n] == ["data", "forward", "backward", "optimizer", "retraction", "EMA", "commit"], f"stages: {names}")
     check(all(s["host_us"] >= 0 and s["device_us"] >= 0 for s in data["stages"] if s["launches"]), "a stage without its times")
     check(data["pins"] > 60 and data["pin_bytes"] > 0, "pins")
     check(data["pin_launches_per_step"] == 1, f"pin_launches_per_step: {data['pin_launches_per_step']}")

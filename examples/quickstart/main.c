@@ -50,7 +50,7 @@ static int tell(struct model *model, stepgraph_step *step, struct findings *find
 
     if (!options->break_pin) {
         TRY(story_unpinned(model, findings));
-        report_unpinned(findings);
+        report_unpinned(model, findings);
     }
 
     TRY(model_pin(model, options->break_pin ? model->layers[0].weight->part[VALUE].name : NULL));

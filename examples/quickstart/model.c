@@ -77,11 +77,13 @@ static void describe_all(struct model *model)
     describe_parameter(parameter++, "output.weight", model->text->vocabulary, o->width, 0);
     describe_parameter(parameter++, "output.bias", 1, model->text->vocabulary, 0);
     describe(&model->decay, "adamw.decay", "", 2);
+    describe(&model->smooth, "loss.average", "", 1);
 
     for (int i = 0; i < model->parameter_count; i++)
         for (int part = 0; part < PARTS; part++)
             model->tensors[model->tensor_count++] = &model->parameters[i].part[part];
     model->tensors[model->tensor_count++] = &model->decay;
+    model->tensors[model->tensor_count++] = &model->smooth;
     for (size_t i = 0; i < model->tensor_count; i++)
         model->state_bytes += model->tensors[i]->bytes;
 }
@@ -134,6 +136,9 @@ static int place_all(struct model *model)
     values[0] = values[1] = 1;
     if (status == 0)
         status = place(model, &model->decay, values);
+    values[0] = 0;
+    if (status == 0)
+        status = place(model, &model->smooth, values);
     free(values);
     return status;
 }
@@ -263,7 +268,7 @@ int model_create(struct model *model, const struct options *options, const struc
     model->cache.driver = driver;
 
     model->parameter_count = 3 * options->layers + 3;
-    size_t tensors = (size_t)model->parameter_count * PARTS + 1, batch = (size_t)options->batch;
+    size_t tensors = (size_t)model->parameter_count * PARTS + 2, batch = (size_t)options->batch;
     model->parameters = calloc((size_t)model->parameter_count, sizeof *model->parameters);
     model->layers = calloc((size_t)options->layers, sizeof *model->layers);
     model->tensors = calloc(tensors, sizeof *model->tensors);

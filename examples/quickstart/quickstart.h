@@ -138,6 +138,9 @@ void cache_free(struct cache *cache, struct block *block);
 uint64_t cache_rounded(uint64_t bytes);
 void cache_destroy(struct cache *cache);
 
+/* How much of its old value the average of the loss keeps in each step. It begins at 0; train.c corrects for that. */
+#define LOSS_KEEP 0.95f
+
 /* ---- model.c ----------------------------------------------------------------------------------------------------- */
 
 /* Memory that survives from step to step, wherever it is. */
@@ -176,7 +179,8 @@ struct model {
     int parameter_count;
     struct parameter *parameters; /* Embedding; weight, bias and gain of each layer; weight and bias of the output. */
     struct layer *layers;
-    struct tensor decay; /* { beta1^t, beta2^t } */
+    struct tensor decay;  /* { beta1^t, beta2^t } */
+    struct tensor smooth; /* Average of the loss; see LOSS_KEEP. */
     struct tensor **tensors; /* All that survives a step. */
     size_t tensor_count;
     uint64_t state_bytes;
@@ -245,7 +249,7 @@ void state_compare(const struct model *model, const struct state *fresh, const s
 /* ---- story.c, train.c -------------------------------------------------------------------------------------------- */
 
 struct progress {
-    float first_loss, last_loss;
+    float first_loss, last_loss; /* Averaged. */
     double seconds;
 };
 
@@ -277,7 +281,7 @@ int train(struct model *model, stepgraph_step *step, struct progress *progress_o
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 
 void report_start(const struct model *model);
-void report_unpinned(const struct findings *findings);
+void report_unpinned(const struct model *model, const struct findings *findings);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */

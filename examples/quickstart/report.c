@@ -51,10 +51,10 @@ void report_start(const struct model *model)
 
 static void report_comparison(const struct comparison *c)
 {
-    printf("                          launched one by one   replayed\n");
-    printf("  loss of step %-5d       %-19.6f   %.6f\n", c->steps, (double)c->loss[0], (double)c->loss[1]);
-    printf("  checksum of the state   %016" PRIx64 "      %016" PRIx64 "\n", c->checksum[0], c->checksum[1]);
-    printf("  bytes that differ       %" PRIu64 " of %" PRIu64, c->differing_bytes, c->state_bytes);
+    printf("                                launched one by one   replayed\n");
+    printf("    loss of step %-5d           %-19.6f   %.6f\n", c->steps, (double)c->loss[0], (double)c->loss[1]);
+    printf("    checksum of the state       %016" PRIx64 "      %016" PRIx64 "\n", c->checksum[0], c->checksum[1]);
+    printf("    bytes that differ           %" PRIu64 " of %" PRIu64, c->differing_bytes, c->state_bytes);
     if (c->differing_bytes > 0)
         printf(", the first in %s", c->first);
     printf("; losses that differ: %d of %d\n", c->differing_losses, c->steps);
@@ -67,29 +67,30 @@ static void print_words(const char *words, int lines)
         int length = 0;
         while (words[length] != 0 && words[length] != '\n')
             length++;
-        printf("  | %.*s\n", length, words);
+        printf("    | %.*s\n", length, words);
         words += length + (words[length] == '\n');
     }
     if (*words != 0)
-        printf("  | ...\n");
+        printf("    | ...\n");
 }
 
-void report_unpinned(const struct findings *findings)
+void report_unpinned(const struct model *model, const struct findings *findings)
 {
-    printf("Without pins. The optimizer writes each new parameter to another block, so parameters move. The library refuses such a "
-           "graph:\n");
+    printf("Without pins\n"
+           "  The optimizer writes each new parameter to another block: parameters move. The library refuses such a graph:\n");
     print_words(findings->refusal, 4);
-    printf("Forced to take it, it is replayed for %d steps. No error is raised, and the result is %s:\n", findings->unpinned.steps,
-           findings->unpinned.identical ? "right, which should not be" : "wrong");
+    printf("  Forced to take it, it is replayed for %d steps. No error is raised, and the result is %s:\n", findings->unpinned.steps,
+           findings->unpinned.identical ? "RIGHT, which it should not be" : "wrong");
     report_comparison(&findings->unpinned);
-    printf("  parameters that the host has elsewhere than where the graph reads them: %d\n\n", findings->moved);
+    printf("  %d of %d parameters are not where the graph reads them.\n\n", findings->moved, model->parameter_count);
     fflush(stdout);
 }
 
 void report_pinned(const struct findings *findings)
 {
-    printf("With pins. The same steps over masters that stay in place, the new values committed at the end of each step. The result "
-           "is %s:\n", findings->pinned.identical ? "the same, bit for bit" : "NOT THE SAME");
+    printf("With pins\n"
+           "  The same steps over masters that stay in place; each step ends by committing its new values. The result is %s:\n",
+           findings->pinned.identical ? "the same, bit for bit" : "NOT THE SAME");
     report_comparison(&findings->pinned);
     printf("\n");
     fflush(stdout);

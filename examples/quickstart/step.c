@@ -195,13 +195,16 @@ static int retraction(struct model *model)
 
 static int average(struct model *model)
 {
-    float keep = AVERAGE_KEEP;
+    float keep = AVERAGE_KEEP, loss_keep = LOSS_KEEP;
+    uint64_t loss = stepgraph_pin_address(model->loss);
+    int one = 1;
 
     for (int i = 0; i < model->parameter_count; i++) {
         struct parameter *p = &model->parameters[i];
         int count = p->rows * p->columns;
         LAUNCH(average, count, &p->part[AVERAGE].address, newest(&p->part[VALUE]), &keep, &count);
     }
+    LAUNCH(average, 1, &model->smooth.address, &loss, &loss_keep, &one);
     return 0;
 }
 
@@ -239,7 +242,7 @@ int step_enqueue(struct model *model, stepgraph_step *step)
     TRY(optimizer(model));
     TRY(library(stepgraph_step_mark(step, "retraction")));
     TRY(retraction(model));
-    TRY(library(stepgraph_step_mark(step, "average")));
+    TRY(library(stepgraph_step_mark(step, "EMA")));
     TRY(average(model));
     TRY(library(stepgraph_step_mark(step, "commit")));
     return commit(model);

@@ -3,6 +3,7 @@
  */
 #include "quickstart.h"
 
+#include <math.h>
 #include <time.h>
 
 static double now(void)
@@ -10,6 +11,16 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The loss, averaged over about the last 20 steps. Reading it waits for the step. */
+static int read_loss(struct model *model, int number, float *loss_out)
+{
+    float smooth;
+
+    TRY(library(stepgraph_pin_read(model->smooth.pin, &smooth, sizeof smooth)));
+    *loss_out = smooth / (1 - powf(LOSS_KEEP, (float)number + 1));
+    return 0;
 }
 
 int train(struct model *model, stepgraph_step *step, struct progress *progress_out)
@@ -20,13 +31,12 @@ int train(struct model *model, stepgraph_step *step, struct progress *progress_o
     int printed = 0;
 
     for (int i = 0; i < steps; i++) {
-        /* Reading the loss waits for the step; the other steps run without anybody waiting for them. */
-        bool read = i == 0 || i + 1 == steps || (i + 1) % every == 0;
         float loss;
 
-        TRY(graph_replay(model, step, i, read ? &loss : NULL));
-        if (!read)
-            continue;
+        TRY(graph_replay(model, step, i, NULL));
+        if (i > 0 && i + 1 < steps && (i + 1) % every != 0)
+            continue; /* Nobody waits for this step. */
+        TRY(read_loss(model, i, &loss));
         if (i == 0)
             progress_out->first_loss = loss;
         progress_out->last_loss = loss;
