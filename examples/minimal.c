@@ -1,128 +1,109 @@
 /*
- * Introduces the whole of libstepgraph in one screen: a session, a parameter in a pin, a learning rate in a cell, an out-of-place update
- * committed, a step recorded once and replayed. Copy it.
- *
- * STEPGRAPH_DRIVER names another driver than libcuda.so.1.
+ * Introduces the whole of libstepgraph in one screen: a session, a parameter in a pin, a learning rate in a cell, an out-of-place
+ * update that is committed, a step that is recorded once and replayed. Copy it.
  */
 #include "stepgraph/stepgraph.h"
 
 #include "minimal-kernels.h" /* kernels_ptx: minimal.ptx, embedded by the build. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 1000, BYTES = N * sizeof(float), STEPS = 5 };
 
-static struct { /* Zeroed: what was not made yet is NULL. */
-    stepgraph_session *session;
-    stepgraph_pin *weight, *fresh, *rate;
-    stepgraph_step *step;
-    struct CUfunc_st *update;
-} t;
+static stepgraph_session *session;
+static stepgraph_pin *weight, *fresh, *rate;
+static struct CUfunc_st *update;
 
-#define TRY(call)                                                                                                                \
-    if ((call) != 0)                                                                                                             \
-        return #call
-
-/* One training step: the host's own launches, the same whether they run or are recorded. */
-static const char *enqueue(void)
+static void check(int status, const char *what)
 {
-    uint64_t fresh = stepgraph_pin_address(t.fresh), weight = stepgraph_pin_address(t.weight), rate = stepgraph_pin_address(t.rate);
+    stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
+    if (status == 0)
+        return;
+    stepgraph_last_error(&error);
+    fprintf(stderr, "minimal: %s failed (%d): %s\n", what, status, error.message);
+    exit(2);
+}
+#define CHECK(call) check(call, #call)
+
+static stepgraph_pin *make_pin(stepgraph_role role, const char *name, uint64_t bytes)
+{
+    stepgraph_pin_config config = {.size = sizeof config, .role = role, .bytes = bytes, .name = name};
+    stepgraph_pin *pin = NULL;
+    CHECK(stepgraph_pin_create(session, &config, &pin));
+    return pin;
+}
+
+/* One training step: the host's own launches, the same whether they run or are being recorded. */
+static void train_step(void)
+{
+    uint64_t to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight), by = stepgraph_pin_address(rate);
     int n = N;
     stepgraph_launch launch = STEPGRAPH_LAUNCH_INIT;
 
-    launch.function = t.update;
-    launch.arguments = (void *[]){&fresh, &weight, &rate, &n};
+    launch.function = update;
+    launch.arguments = (void *[]){&to, &from, &by, &n};
     launch.grid[0] = (N + 127) / 128;
     launch.block[0] = 128;
-    TRY(stepgraph_session_launch(t.session, &launch));
-    TRY(stepgraph_pin_commit(t.weight, fresh)); /* The new value goes where the graph reads it. */
-    return NULL;
-}
-
-static const char *make_pin(stepgraph_role role, const char *name, uint64_t bytes, stepgraph_pin **pin_out)
-{
-    stepgraph_pin_config config = {.size = sizeof config, .role = role, .bytes = bytes, .name = name};
-    TRY(stepgraph_pin_create(t.session, &config, pin_out));
-    return NULL;
-}
-
-static const char *set_up(void)
-{
-    int (*set_context)(struct CUctx_st *);
-    int (*load)(void **, const void *), (*find)(struct CUfunc_st **, void *, const char *);
-    void *module;
-
-    TRY(stepgraph_session_open(NULL, &t.session));
-    *(void **)&set_context = stepgraph_session_symbol(t.session, "cuCtxSetCurrent", 4000);
-    *(void **)&load = stepgraph_session_symbol(t.session, "cuModuleLoadData", 2000);
-    *(void **)&find = stepgraph_session_symbol(t.session, "cuModuleGetFunction", 2000);
-    TRY(set_context(stepgraph_session_context(t.session)));
-    TRY(load(&module, kernels_ptx));
-    TRY(find(&t.update, module, "update"));
-
-    TRY(make_pin(STEPGRAPH_ROLE_STATE, "weight", BYTES, &t.weight));
-    TRY(make_pin(STEPGRAPH_ROLE_SCRATCH, "fresh", BYTES, &t.fresh));
-    TRY(make_pin(STEPGRAPH_ROLE_CELL, "rate", sizeof(float), &t.rate));
-    TRY(stepgraph_step_begin(t.session, NULL, &t.step));
-    return NULL;
-}
-
-static const char *train(float fresh[N], float replay[N])
-{
-    memset(fresh, 0, BYTES);
-    TRY(stepgraph_pin_write(t.weight, fresh, BYTES));
-    for (int i = 0; i < STEPS; i++) { /* Launch by launch. */
-        TRY(stepgraph_pin_feed_f32(t.rate, 1.0f + (float)i));
-        TRY(stepgraph_step_run_begin(t.step, STEPGRAPH_RUN_WARMUP));
-        TRY(enqueue());
-        TRY(stepgraph_step_run_end(t.step));
-    }
-    TRY(stepgraph_pin_read(t.weight, fresh, BYTES));
-
-    TRY(stepgraph_step_prepare(t.step));
-    TRY(stepgraph_step_capture(t.step)); /* Record. */
-    const char *failed = enqueue();
-    TRY(stepgraph_step_end(t.step));
-    if (failed != NULL)
-        return failed;
-
-    memset(replay, 0, BYTES);
-    TRY(stepgraph_pin_write(t.weight, replay, BYTES));
-    for (int i = 0; i < STEPS; i++) { /* One launch per step. */
-        TRY(stepgraph_pin_feed_f32(t.rate, 1.0f + (float)i));
-        TRY(stepgraph_step_replay(t.step));
-    }
-    TRY(stepgraph_pin_read(t.weight, replay, BYTES));
-    return NULL;
+    CHECK(stepgraph_session_launch(session, &launch));
+    CHECK(stepgraph_pin_commit(weight, to)); /* The new value goes where the graph reads it. */
 }
 
 int main(void)
 {
-    static float fresh[N], replay[N];
-    stepgraph_session_info info = STEPGRAPH_SESSION_INFO_INIT;
-    stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
+    float zeros[N] = {0}, launched[N], replayed[N];
+    int (*set_context)(struct CUctx_st *), (*load)(void **, const void *), (*unload)(void *);
+    int (*find)(struct CUfunc_st **, void *, const char *);
+    void *module;
 
-    const char *failed = set_up();
-    if (failed == NULL)
-        failed = train(fresh, replay);
-    if (failed != NULL)
-        stepgraph_last_error(&error);
-    else
-        stepgraph_session_get_info(t.session, &info);
+    /* The driver is libcuda.so.1, or what STEPGRAPH_DRIVER names. Its own calls come through the session. */
+    CHECK(stepgraph_session_open(NULL, &session));
+    *(void **)&set_context = stepgraph_session_symbol(session, "cuCtxSetCurrent", 4000);
+    *(void **)&load = stepgraph_session_symbol(session, "cuModuleLoadData", 2000);
+    *(void **)&unload = stepgraph_session_symbol(session, "cuModuleUnload", 2000);
+    *(void **)&find = stepgraph_session_symbol(session, "cuModuleGetFunction", 2000);
+    CHECK(set_context(stepgraph_session_context(session)));
+    CHECK(load(&module, kernels_ptx));
+    CHECK(find(&update, module, "update"));
 
-    stepgraph_step_destroy(t.step);
-    stepgraph_pin_destroy(t.rate);
-    stepgraph_pin_destroy(t.fresh);
-    stepgraph_pin_destroy(t.weight);
-    stepgraph_session_close(t.session);
+    weight = make_pin(STEPGRAPH_ROLE_STATE, "weight", BYTES);    /* Survives from step to step. */
+    fresh = make_pin(STEPGRAPH_ROLE_SCRATCH, "fresh", BYTES);    /* Does not. */
+    rate = make_pin(STEPGRAPH_ROLE_CELL, "rate", sizeof(float)); /* Changes from step to step. */
 
-    if (failed != NULL) {
-        fprintf(stderr, "minimal: %s: %s\n", failed, error.message);
-        return 2;
+    stepgraph_step *step = NULL;
+    CHECK(stepgraph_step_begin(session, NULL, &step));
+    for (int i = 0; i < STEPS; i++) { /* Launched one by one. */
+        CHECK(stepgraph_pin_feed_f32(rate, 1.0f / (float)(i + 1)));
+        CHECK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_WARMUP));
+        train_step();
+        CHECK(stepgraph_step_run_end(step));
     }
-    int same = memcmp(fresh, replay, BYTES) == 0;
-    printf("%s%s: after %d steps launched one by one %g, replayed %g: %s\n", info.device_name, info.software ? " (a simulation)" : "",
-           STEPS, (double)fresh[0], (double)replay[0], same ? "the same" : "NOT THE SAME");
+    CHECK(stepgraph_pin_read(weight, launched, BYTES));
+
+    CHECK(stepgraph_step_prepare(step));
+    CHECK(stepgraph_step_capture(step));
+    train_step(); /* Recorded: nothing of it runs. */
+    CHECK(stepgraph_step_end(step));
+
+    CHECK(stepgraph_pin_write(weight, zeros, BYTES)); /* The same steps again, from the start. */
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(stepgraph_pin_feed_f32(rate, 1.0f / (float)(i + 1)));
+        CHECK(stepgraph_step_replay(step));
+    }
+    CHECK(stepgraph_pin_read(weight, replayed, BYTES));
+
+    stepgraph_session_info info = STEPGRAPH_SESSION_INFO_INIT;
+    CHECK(stepgraph_session_get_info(session, &info));
+    int same = memcmp(launched, replayed, BYTES) == 0;
+    printf("%s%s: %d steps launched one by one give %g, replayed %g: %s\n", info.device_name,
+           info.software ? " (a simulation)" : "", STEPS, (double)launched[0], (double)replayed[0], same ? "the same" : "WRONG");
+
+    stepgraph_step_destroy(step);
+    CHECK(stepgraph_pin_destroy(rate));
+    CHECK(stepgraph_pin_destroy(fresh));
+    CHECK(stepgraph_pin_destroy(weight));
+    CHECK(unload(module));
+    CHECK(stepgraph_session_close(session));
     return same ? 0 : 1;
 }

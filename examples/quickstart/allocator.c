@@ -1,12 +1,12 @@
 /*
  * Introduces the reason for pins: a caching allocator, as every framework has one.
  *
- * Freed blocks are kept and handed out again, the latest first. An optimizer that writes a new parameter before it frees the old one
- * therefore finds it in another block after every step, and a graph that was recorded over the old block knows nothing of it.
+ * Freed blocks are kept and handed out again, the latest first. An optimizer that writes a new parameter before it frees the old
+ * one therefore finds it in another block after every step, and a graph that was recorded over the old block knows nothing of it.
  *
- * All work goes to one stream, so a block may be handed out again at once: what is enqueued later runs later. The one exception is a
- * graph: it goes on using the blocks that it was recorded with. While a step records, blocks therefore come from a pool of their own,
- * which is covered by a pin and from which nobody else is served.
+ * All work goes to one stream, so a block may be handed out again at once: what is enqueued later runs later. The one exception
+ * is a graph: it goes on using the blocks that it was recorded with. While a step records, blocks therefore come from a pool of
+ * their own, which is covered by a pin and from which nobody else is served.
  */
 #include "quickstart.h"
 

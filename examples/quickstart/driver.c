@@ -1,8 +1,8 @@
 /*
  * Introduces stepgraph_session: opening a driver, saying which one it is, and reaching the driver's own calls through it.
  *
- * The program links against no CUDA library. stepgraph_session_symbol() gives every entry point, by name and by the CUDA version whose
- * signature is meant.
+ * The program links against no CUDA library. stepgraph_session_symbol() gives every entry point, by name and by the CUDA version
+ * whose signature is meant.
  */
 #include "quickstart.h"
 

@@ -255,8 +255,10 @@ static int check_memory(const struct model *model)
 
     TRY(driver_check(model->driver->memory_left(&left, &total), "cuMemGetInfo"));
     if (need > left)
-        return fail(EXIT_INPUT, "out of device memory: these sizes need %.1f MiB and %.1f MiB are left; make --batch, --width or "
-                                "--layers smaller", (double)need / 1048576, (double)left / 1048576);
+        return fail(EXIT_INPUT,
+                    "out of device memory: these sizes need %.1f MiB and %.1f MiB are left; make --batch, --width or "
+                    "--layers smaller",
+                    (double)need / 1048576, (double)left / 1048576);
     return 0;
 }
 

@@ -50,15 +50,16 @@ void options_help(void)
         memcpy(&value, bytes + numbers[i].offset, sizeof value);
         printf("  %-10s N      %s (%d)\n", numbers[i].name, numbers[i].help, value);
     }
-    printf("  --rate     X      highest learning rate (%g)\n"
-           "  --seed     N      of initial values and batches (%d)\n"
-           "  --text     FILE   what to learn (this project's own documentation)\n"
-           "  --driver   WHICH  cuda: a card; cusim: the software driver; auto: STEPGRAPH_DRIVER, else a card, else cusim (auto)\n"
-           "  --json     FILE   write the findings as data\n"
-           "  --break    pin    leave one parameter without a pin: the library refuses to replay\n"
-           "  --help\n\n"
-           "Exit status: 0 fine; 1 a claim of the program did not come true; 2 bad input; 3 refused by the library.\n",
-           defaults.rate, (int)defaults.seed);
+    printf(
+        "  --rate     X      highest learning rate (%g)\n"
+        "  --seed     N      of initial values and batches (%d)\n"
+        "  --text     FILE   what to learn (this project's own documentation)\n"
+        "  --driver   WHICH  cuda: a card; cusim: the software driver; auto: STEPGRAPH_DRIVER, else a card, else cusim (auto)\n"
+        "  --json     FILE   write the findings as data\n"
+        "  --break    pin    leave one parameter without a pin: the library refuses to replay\n"
+        "  --help\n\n"
+        "Exit status: 0 fine; 1 a claim of the program did not come true; 2 bad input; 3 refused by the library.\n",
+        defaults.rate, (int)defaults.seed);
 }
 
 static int read_number(const char *name, const char *value, int low, int high, int *number_out)
@@ -146,7 +147,9 @@ int options_read(struct options *options, int argc, char **argv)
         widest = options->width;
     int64_t rows = options->batch > options->width ? options->batch : options->width;
     if (widest * rows > INT_MAX / 2 || (int64_t)options->batch * 256 > INT_MAX / 2)
-        return fail(EXIT_INPUT, "--batch %d, --context %d, --vector %d and --width %d make a matrix of more than %d numbers; make "
-                                "one of them smaller", options->batch, options->context, options->vector, options->width, INT_MAX / 2);
+        return fail(EXIT_INPUT,
+                    "--batch %d, --context %d, --vector %d and --width %d make a matrix of more than %d numbers; make "
+                    "one of them smaller",
+                    options->batch, options->context, options->vector, options->width, INT_MAX / 2);
     return 0;
 }

@@ -64,10 +64,10 @@ void options_help(void);
 /* ---- text.c ------------------------------------------------------------------------------------------------------ */
 
 struct text {
-    char name[256];      /* For people. */
-    unsigned char *ids;  /* The text, each character replaced by its number. */
+    char name[256];     /* For people. */
+    unsigned char *ids; /* The text, each character replaced by its number. */
     size_t length;
-    int vocabulary;      /* How many different characters there are. */
+    int vocabulary; /* How many different characters there are. */
 };
 
 int text_load(struct text *text, const struct options *options);
@@ -75,11 +75,13 @@ void text_free(struct text *text);
 
 /* ---- driver.c ---------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 /* The kernels, in kernels.cu. */
-#define KERNELS(X)                                                                                                               \
-    X(one_hot) X(embed) X(linear) X(silu) X(inverse_rms) X(normalize) X(add) X(softmax_loss) X(mean)                             \
-    X(linear_dx) X(linear_dw) X(linear_db) X(silu_dz) X(normalize_dgain) X(normalize_row) X(normalize_da) X(embed_dtable)        \
+#define KERNELS(X) \
+    X(one_hot) X(embed) X(linear) X(silu) X(inverse_rms) X(normalize) X(add) X(softmax_loss) X(mean) \
+    X(linear_dx) X(linear_dw) X(linear_db) X(silu_dz) X(normalize_dgain) X(normalize_row) X(normalize_da) X(embed_dtable) \
     X(count_step) X(adamw) X(retract) X(average)
+/* clang-format on */
 
 enum kernel {
 #define X(name) KERNEL_##name,
@@ -126,8 +128,8 @@ struct block {
 
 struct cache {
     struct driver *driver;
-    struct block *blocks;    /* All of them. */
-    struct block *free[2];   /* Free blocks, latest first: those of the driver, those of the pool. */
+    struct block *blocks;  /* All of them. */
+    struct block *free[2]; /* Free blocks, latest first: those of the driver, those of the pool. */
     uint64_t pool, pool_bytes, pool_used;
     bool private; /* Serve from the pool. */
 };
@@ -147,10 +149,10 @@ void cache_destroy(struct cache *cache);
 struct tensor {
     char name[48];
     uint64_t bytes;
-    uint64_t address;        /* Where the value is now: the pin's master, or the block. */
-    stepgraph_pin *pin;      /* NULL: the value moves. */
-    struct block *block;     /* NULL: the pin holds it. */
-    struct block *fresh;     /* New value of a pinned tensor, still to be committed. */
+    uint64_t address;    /* Where the value is now: the pin's master, or the block. */
+    stepgraph_pin *pin;  /* NULL: the value moves. */
+    struct block *block; /* NULL: the pin holds it. */
+    struct block *fresh; /* New value of a pinned tensor, still to be committed. */
 };
 
 /* The parts of a parameter. */
@@ -158,7 +160,7 @@ enum { VALUE, FIRST, SECOND, AVERAGE, PARTS };
 
 struct parameter {
     int rows, columns;
-    float radius;       /* Rows are put back on a sphere of this radius. 0: they are not. */
+    float radius; /* Rows are put back on a sphere of this radius. 0: they are not. */
     float weight_decay;
     uint64_t gradient;
     struct tensor part[PARTS];
@@ -179,8 +181,8 @@ struct model {
     int parameter_count;
     struct parameter *parameters; /* Embedding; weight, bias and gain of each layer; weight and bias of the output. */
     struct layer *layers;
-    struct tensor decay;  /* { beta1^t, beta2^t } */
-    struct tensor smooth; /* Average of the loss; see LOSS_KEEP. */
+    struct tensor decay;     /* { beta1^t, beta2^t } */
+    struct tensor smooth;    /* Average of the loss; see LOSS_KEEP. */
     struct tensor **tensors; /* All that survives a step. */
     size_t tensor_count;
     uint64_t state_bytes;
@@ -234,12 +236,12 @@ void state_free(struct state *state);
 /* The same steps done two ways. */
 struct comparison {
     int steps;
-    bool identical;             /* State and losses, every bit. */
+    bool identical; /* State and losses, every bit. */
     uint64_t differing_bytes;
     uint64_t state_bytes;
-    char first[48];             /* First tensor that differs. */
-    uint64_t checksum[2];       /* Fresh, replay. */
-    float loss[2];              /* Of the last step. */
+    char first[48];       /* First tensor that differs. */
+    uint64_t checksum[2]; /* Fresh, replay. */
+    float loss[2];        /* Of the last step. */
     int differing_losses;
 };
 

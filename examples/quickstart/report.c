@@ -38,13 +38,14 @@ void report_start(const struct model *model)
     printf("Driver   %s, version %d.%d: %s\n", driver_kind(driver), info->driver_version / 1000, info->driver_version % 1000 / 10,
            info->driver_path);
     printf("         %s\n", driver->choice);
-    printf("Device   %d: %s, compute capability %d.%d, %d multiprocessors\n", info->device, info->device_name, info->compute_major,
-           info->compute_minor, info->multiprocessors);
+    printf("Device   %d: %s, compute capability %d.%d, %d multiprocessors\n", info->device, info->device_name,
+           info->compute_major, info->compute_minor, info->multiprocessors);
     if (info->software)
         printf("         *** A SIMULATION ON THE CPU. What it computes is real; its times say nothing about a card. ***\n");
     printf("Text     %s: %zu characters, %d different ones\n", model->text->name, model->text->length, model->text->vocabulary);
-    printf("Model    %d characters -> %d x %d -> %d layers of %d -> %d; %" PRId64 " numbers in %d parameters; batch %d, seed %" PRIu64
-           "\n\n", o->context, o->context, o->vector, o->layers, o->width, model->text->vocabulary, count, model->parameter_count,
+    printf("Model    %d characters -> %d x %d -> %d layers of %d -> %d; %" PRId64
+           " numbers in %d parameters; batch %d, seed %" PRIu64 "\n\n",
+           o->context, o->context, o->vector, o->layers, o->width, model->text->vocabulary, count, model->parameter_count,
            o->batch, o->seed);
     fflush(stdout);
 }
@@ -79,8 +80,8 @@ void report_unpinned(const struct model *model, const struct findings *findings)
     printf("Without pins\n"
            "  The optimizer writes each new parameter to another block: parameters move. The library refuses such a graph:\n");
     print_words(findings->refusal, 4);
-    printf("  Forced to take it, it is replayed for %d steps. No error is raised, and the result is %s:\n", findings->unpinned.steps,
-           findings->unpinned.identical ? "RIGHT, which it should not be" : "wrong");
+    printf("  Forced to take it, it is replayed for %d steps. No error is raised, and the result is %s:\n",
+           findings->unpinned.steps, findings->unpinned.identical ? "RIGHT, which it should not be" : "wrong");
     report_comparison(&findings->unpinned);
     printf("  %d of %d parameters are not where the graph reads them.\n\n", findings->moved, model->parameter_count);
     fflush(stdout);
@@ -114,18 +115,24 @@ static void report_stages(const struct measured *m)
 
 static void report_pins(const struct measured *m)
 {
-    printf("Pins     %" PRIu64 " pins, %.1f KiB. Keeping the parameters in place costs %" PRIu64 " launch%s and %.1f KiB per step.\n",
+    printf("Pins     %" PRIu64 " pins, %.1f KiB. Keeping the parameters in place costs %" PRIu64
+           " launch%s and %.1f KiB per step.\n",
            m->pins.pins, (double)m->pins.pin_bytes / 1024, m->step.pin_nodes, m->step.pin_nodes == 1 ? "" : "es",
            (double)m->step.pin_bytes / 1024);
-    printf("         So far %" PRIu64 " values were committed in %" PRIu64 " launches, and %" PRIu64 " fed in %" PRIu64 " copies.\n\n",
+    printf("         So far %" PRIu64 " values were committed in %" PRIu64 " launches, and %" PRIu64 " fed in %" PRIu64
+           " copies.\n\n",
            m->pins.copies, m->pins.copy_launches, m->pins.feeds, m->pins.feed_copies);
 }
 
 static void report_missing(uint32_t missing)
 {
     static const char *const words[] = {
-        "nobody counts launches", "too few warm runs", "no device time", "no replay was timed",
-        "the last two runs launched different numbers of kernels", "the counter is a lower bound",
+        "nobody counts launches",
+        "too few warm runs",
+        "no device time",
+        "no replay was timed",
+        "the last two runs launched different numbers of kernels",
+        "the counter is a lower bound",
     };
 
     for (unsigned bit = 0; bit < sizeof words / sizeof *words; bit++)
@@ -147,14 +154,16 @@ void report_measured(const struct driver *driver, const struct measured *m)
     report_pins(m);
 
     printf("Per step, us (medians)   launched one by one   replayed\n");
-    printf("  host                   %-19s   %s\n", microseconds(fresh, v->host_us_fresh), microseconds(replay, v->host_us_replay));
+    printf("  host                   %-19s   %s\n", microseconds(fresh, v->host_us_fresh),
+           microseconds(replay, v->host_us_replay));
     printf("  device                 %-19s   %s\n", microseconds(fresh, v->device_us_fresh),
            microseconds(replay, v->device_us_replay));
-    printf("  step (the larger)      %-19s   %s\n\n", microseconds(fresh, v->step_us_fresh), microseconds(replay, v->step_us_replay));
+    printf("  step (the larger)      %-19s   %s\n\n", microseconds(fresh, v->step_us_fresh),
+           microseconds(replay, v->step_us_replay));
 
     printf("Verdict  %s%s\n", answer((int32_t)v->answer), driver->info.software ? ", on the software driver" : "");
-    printf("         P < L - 1 %s: %" PRId64 " launches keep the pins, %" PRId64 " launches make a step\n", rule(v->rule_launches),
-           v->pin_launches, v->launches);
+    printf("         P < L - 1 %s: %" PRId64 " launches keep the pins, %" PRId64 " launches make a step\n",
+           rule(v->rule_launches), v->pin_launches, v->launches);
     printf("         a replay takes less time than the launches: that %s\n", rule(v->rule_time));
     report_missing(v->missing);
     printf("\n");

@@ -1,6 +1,6 @@
 /*
- * Introduces stepgraph_pin_read() and stepgraph_pin_write(): saving, loading and comparing all that survives a step. A graph need not be
- * recorded again when a state is loaded, because it goes into the masters.
+ * Introduces stepgraph_pin_read() and stepgraph_pin_write(): saving, loading and comparing all that survives a step. A graph need
+ * not be recorded again when a state is loaded, because it goes into the masters.
  */
 #include "quickstart.h"
 

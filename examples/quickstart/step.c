@@ -1,9 +1,9 @@
 /*
- * Introduces the training step: launches through stepgraph_session_launch(), stages by stepgraph_step_mark(), new values put in their
- * masters by stepgraph_pin_commit_many().
+ * Introduces the training step: launches through stepgraph_session_launch(), stages by stepgraph_step_mark(), new values put in
+ * their masters by stepgraph_pin_commit_many().
  *
- * Nothing here knows whether the launches run or are being recorded, and nothing waits, allocates from the driver or reads a result:
- * that is all that recording asks of a step.
+ * Nothing here knows whether the launches run or are being recorded, and nothing waits, allocates from the driver or reads a
+ * result: that is all that recording asks of a step.
  */
 #include "quickstart.h"
 
@@ -14,8 +14,7 @@
 #define AVERAGE_KEEP 0.98f
 
 /* One launch: kernel, number of results, addresses of the arguments. */
-#define LAUNCH(kernel, threads, ...)                                                                                             \
-    TRY(driver_launch(model->driver, KERNEL_##kernel, threads, (void *[]){__VA_ARGS__}))
+#define LAUNCH(kernel, threads, ...) TRY(driver_launch(model->driver, KERNEL_##kernel, threads, (void *[]){__VA_ARGS__}))
 
 /* ---- what the host does before a step ---------------------------------------------------------------------------- */
 
@@ -65,8 +64,8 @@ static int linear(struct model *model, uint64_t x, struct parameter *weight, str
 {
     int batch = model->options->batch;
 
-    LAUNCH(linear, batch * weight->rows, &x, &weight->part[VALUE].address, &bias->part[VALUE].address, &y, &batch, &weight->columns,
-           &weight->rows);
+    LAUNCH(linear, batch * weight->rows, &x, &weight->part[VALUE].address, &bias->part[VALUE].address, &y, &batch,
+           &weight->columns, &weight->rows);
     return 0;
 }
 
@@ -120,7 +119,8 @@ static int backward(struct model *model)
 
         LAUNCH(normalize_dgain, width, &model->d_y, &layer->a, &layer->inverse, &layer->gain->gradient, &batch, &width);
         LAUNCH(normalize_row, batch, &model->d_y, &layer->a, gain, &model->row_shared, &batch, &width);
-        LAUNCH(normalize_da, hidden, &model->d_y, &layer->a, &layer->inverse, gain, &model->row_shared, &model->d_a, &batch, &width);
+        LAUNCH(normalize_da, hidden, &model->d_y, &layer->a, &layer->inverse, gain, &model->row_shared, &model->d_a, &batch,
+               &width);
         LAUNCH(silu_dz, hidden, &layer->z, &model->d_a, &model->d_z, &hidden);
         if (i == 0) {
             TRY(linear_backward(model, layer->x, layer->weight, layer->bias, model->d_z, model->d_embedded));
@@ -141,8 +141,8 @@ static uint64_t *newest(struct tensor *tensor)
     return tensor->fresh != NULL ? &tensor->fresh->address : &tensor->address;
 }
 
-/* A tensor has a new value, in a block of its own. Without a pin it *moves* there, and its old block goes back to the allocator, as in
- * any framework. With a pin the new value waits for the commit. */
+/* A tensor has a new value, in a block of its own. Without a pin it *moves* there, and its old block goes back to the allocator,
+ * as in any framework. With a pin the new value waits for the commit. */
 static void replace(struct model *model, struct tensor *tensor, struct block *block)
 {
     if (tensor->pin != NULL) {

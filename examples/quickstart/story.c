@@ -1,6 +1,6 @@
 /*
- * Introduces what this library is for: the same steps, launched one by one and replayed from a graph, compared bit for bit. First over
- * parameters that move, then over pinned ones.
+ * Introduces what this library is for: the same steps, launched one by one and replayed from a graph, compared bit for bit. First
+ * over parameters that move, then over pinned ones.
  */
 #include "quickstart.h"
 
@@ -68,7 +68,8 @@ static int count_moved(const struct model *model, const uint64_t *recorded)
     return moved;
 }
 
-static int insist(struct model *model, stepgraph_step *step, const struct state *start, uint64_t *recorded, struct findings *findings)
+static int insist(struct model *model, stepgraph_step *step, const struct state *start, uint64_t *recorded,
+                  struct findings *findings)
 {
     float fresh_losses[UNPINNED_STEPS], replay_losses[UNPINNED_STEPS];
     struct state fresh = {0}, replay = {0};

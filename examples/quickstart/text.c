@@ -19,7 +19,8 @@ static int read_file(struct text *text, FILE *file)
     for (;;) {
         if (text->length == room) {
             if (room >= TEXT_BYTES_MAX)
-                return fail(EXIT_INPUT, "text '%s' is longer than %zu bytes; give a shorter one with --text", text->name, TEXT_BYTES_MAX);
+                return fail(EXIT_INPUT, "text '%s' is longer than %zu bytes; give a shorter one with --text", text->name,
+                            TEXT_BYTES_MAX);
             room = room == 0 ? 65536 : 2 * room;
             unsigned char *larger = realloc(text->ids, room);
             if (larger == NULL)
@@ -65,7 +66,8 @@ int text_load(struct text *text, const struct options *options)
     if (text->length == 0)
         return fail(EXIT_INPUT, "text '%s' is empty; give a longer one with --text", text->name);
     if (text->length < (size_t)options->context + 1)
-        return fail(EXIT_INPUT, "text '%s' has %zu characters, --context %d needs at least %d; give a longer text or a shorter context",
+        return fail(EXIT_INPUT,
+                    "text '%s' has %zu characters, --context %d needs at least %d; give a longer text or a shorter context",
                     text->name, text->length, options->context, options->context + 1);
 
     for (int c = 0; c < 256; c++)
