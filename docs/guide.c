@@ -270,6 +270,7 @@ int main(void)
     for (int k = 0; k < WARM + STEPS; k++)
         run_fresh(&t, step, STEPGRAPH_RUN_WARMUP, k);
     check(stepgraph_pin_read(t.weights, by_launches, sizeof by_launches));
+    expect(memcmp(start, by_launches, sizeof start) != 0, "the steps left the weights as they were");
 
     check(stepgraph_pin_write(t.weights, start, sizeof start));
     for (int k = 0; k < WARM; k++)
