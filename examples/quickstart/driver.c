@@ -38,7 +38,7 @@ static stepgraph_status open_session(struct driver *driver, const char *path)
 static int open_cusim(struct driver *driver)
 {
     if (*cusim_path() == 0)
-        return fail(EXIT_INPUT, "this build has no software driver; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM");
+        return fail(EXIT_INPUT, "%s; this build has none; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM", driver->choice);
     return library(open_session(driver, cusim_path()));
 }
 
@@ -111,10 +111,10 @@ int driver_open(struct driver *driver, const char *choice)
     if (strcmp(choice, "auto") == 0) {
         TRY(open_auto(driver));
     } else if (strcmp(choice, "cuda") == 0) {
-        snprintf(driver->choice, sizeof driver->choice, "cuda: asked for");
+        snprintf(driver->choice, sizeof driver->choice, "cuda: a card was asked for");
         TRY(library(open_session(driver, CARD)));
     } else {
-        snprintf(driver->choice, sizeof driver->choice, "cusim: asked for");
+        snprintf(driver->choice, sizeof driver->choice, "cusim: the software driver was asked for");
         TRY(open_cusim(driver));
     }
 
