@@ -38,7 +38,8 @@ static stepgraph_status open_session(struct driver *driver, const char *path)
 static int open_cusim(struct driver *driver)
 {
     if (*cusim_path() == 0)
-        return fail(EXIT_INPUT, "%s; this build has none; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM", driver->choice);
+        return fail(EXIT_INPUT, "%s; this build has none; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM",
+                    driver->choice);
     return library(open_session(driver, cusim_path()));
 }
 
