@@ -247,7 +247,7 @@ START_TEST(unregistered_operands_of_copies_and_sets_are_refused_too)
     stepgraph_step *step = step_make(session, "train", 0);
     CUdeviceptr loose = device_make(64);
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 64, "w");
+    pin = pin_adopt(session, STEPGRAPH_ROLE_STATE, device_make(4096), 64, "w");
     begin_recording(step);
     if (_i == 0)
         CU(MemcpyDtoDAsync(w(), loose, 64, stream));
