@@ -205,9 +205,19 @@ void device_drop(CUdeviceptr made)
     CU(MemFree(made));
 }
 
-void forget_device(CUdeviceptr made)
+void forget_session(stepgraph_session *gone)
 {
-    forget(DEVICES, (void *)(uintptr_t)made);
+    forget(SESSIONS, gone);
+}
+
+void forget_pin(stepgraph_pin *gone)
+{
+    forget(PINS, gone);
+}
+
+void forget_device(CUdeviceptr gone)
+{
+    forget(DEVICES, (void *)(uintptr_t)gone);
 }
 
 /* ---- the fixture ----------------------------------------------------------------------------------------------------- */

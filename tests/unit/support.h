@@ -122,7 +122,11 @@ void drop_session(stepgraph_session *made);
 void drop_pin(stepgraph_pin *made);
 void drop_step(stepgraph_step *made);
 void device_drop(CUdeviceptr made);
-void forget_device(CUdeviceptr made); /* Is gone already. */
+
+/* Gone already. */
+void forget_session(stepgraph_session *gone);
+void forget_pin(stepgraph_pin *gone);
+void forget_device(CUdeviceptr gone);
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
