@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
+/** What the library exports. */
 #define STEPGRAPH_API __attribute__((visibility("default")))
 #else
 #define STEPGRAPH_API

@@ -177,13 +177,13 @@ STEPGRAPH_API stepgraph_status stepgraph_session_pin_stats(const stepgraph_sessi
  */
 STEPGRAPH_API stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64_t bytes);
 
-/** stepgraph_pin_feed() of one 32-bit float. The pin has 4 bytes. */
+/** stepgraph_pin_feed() of one 32-bit float. The pin has 4 bytes. @threads{handle} @capture{yes} @waits{stream} only as there */
 STEPGRAPH_API stepgraph_status stepgraph_pin_feed_f32(stepgraph_pin *pin, float value);
-/** stepgraph_pin_feed() of one 64-bit float. The pin has 8 bytes. */
+/** stepgraph_pin_feed() of one 64-bit float. The pin has 8 bytes. @threads{handle} @capture{yes} @waits{stream} only as there */
 STEPGRAPH_API stepgraph_status stepgraph_pin_feed_f64(stepgraph_pin *pin, double value);
-/** stepgraph_pin_feed() of one 32-bit integer. The pin has 4 bytes. */
+/** stepgraph_pin_feed() of one 32-bit integer. The pin has 4 bytes. @threads{handle} @capture{yes} @waits{stream} only as there */
 STEPGRAPH_API stepgraph_status stepgraph_pin_feed_u32(stepgraph_pin *pin, uint32_t value);
-/** stepgraph_pin_feed() of one 64-bit integer. The pin has 8 bytes. */
+/** stepgraph_pin_feed() of one 64-bit integer. The pin has 8 bytes. @threads{handle} @capture{yes} @waits{stream} only as there */
 STEPGRAPH_API stepgraph_status stepgraph_pin_feed_u64(stepgraph_pin *pin, uint64_t value);
 
 /**

@@ -132,6 +132,24 @@ STEPGRAPH_API stepgraph_status stepgraph_step_capture(stepgraph_step *step);
 STEPGRAPH_API stepgraph_status stepgraph_step_end(stepgraph_step *step);
 
 /**
+ * Say that a launch of the host's own failed while the step records.
+ *
+ * The driver may carry on without it (a kernel of another context is simply left out), and a replay would then leave it out too. The first
+ * report is the cause that stepgraph_step_end() gives. Launches through stepgraph_session_launch() report themselves.
+ *
+ * @param[in] step         A recording step.
+ * @param[in] driver_call  Its name, such as "cuLaunchKernel".
+ * @param[in] driver_code  Its CUresult; not 0.
+ *
+ * @retval STEPGRAPH_OK            Noted.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL or the code is 0.
+ * @retval STEPGRAPH_ERR_STATE     The step does not record.
+ *
+ * @threads{handle} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_call, int32_t driver_code);
+
+/**
  * Run the recorded step once: one copy for everything that was fed, if anything was, and one launch.
  *
  * @retval STEPGRAPH_OK           Enqueued on the session's stream.

@@ -11,6 +11,7 @@
 #ifndef STEPGRAPH_STEPGRAPH_H
 #define STEPGRAPH_STEPGRAPH_H
 
+#include "arena.h"
 #include "base.h"
 #include "pin.h"
 #include "session.h"
