@@ -3,8 +3,6 @@
 #include <ctype.h>
 #include <dlfcn.h>
 
-/* Longer than ISO C asks of a compiler. */
-#pragma GCC diagnostic ignored "-Woverlength-strings"
 #include "test_kernels_ptx.h"
 
 struct unit_driver cu;

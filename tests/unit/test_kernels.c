@@ -2,8 +2,6 @@
 #include "ranges.h"
 #include "support.h"
 
-/* Longer than ISO C asks of a compiler. */
-#pragma GCC diagnostic ignored "-Woverlength-strings"
 #include "stepgraph_kernels_ptx.h"
 
 enum { ROOM = 600 };
