@@ -185,13 +185,7 @@ static void read_records(struct task *t)
         text_end = memchr(id_end + 1, 0, left - 2 - (size_t)(id_end - id));
         if (!text_end)
             break;
-        if (t->inbox[at] == 'o' && t->job->cells) {
-            for (int i = t->progress->count; i < t->job->cells; i++)
-                if (id_asked_for(t->job->cell(t->job->arg, i), opt.only, false))
-                    report(t, 'o', t->job->cell(t->job->arg, i), id_end + 1);
-        } else {
-            report(t, t->inbox[at], id, id_end + 1);
-        }
+        report(t, t->inbox[at], id, id_end + 1);
         t->told++;
         t->deadline = seconds() + SECONDS_PER_FACT;
         at = (size_t)(text_end - t->inbox) + 1;
@@ -222,6 +216,12 @@ static void end_of_child(struct task *t, int status)
     } else if (WEXITSTATUS(status) != 0) {
         snprintf(how, sizeof how, "the process ended with status %d", WEXITSTATUS(status));
     } else {
+        /* It may have stopped at a cell for want of an entry or a working setting up: the others are not concerned. */
+        if (!p->complete && job->cells && p->count < job->cells) {
+            t->resume = p->count;
+            start(t);
+            return;
+        }
         t->finished = true;
         return;
     }

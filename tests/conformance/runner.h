@@ -6,8 +6,9 @@
 
 /* Shared with the parent: what the child was about to say when it died. */
 struct progress {
-    int open;  /* a fact is open */
-    int count; /* facts closed so far */
+    int open;     /* a fact is open */
+    int complete; /* the job ran to its end */
+    int count;    /* facts closed so far; in a job of cells, the one that comes */
     char id[256];
     char line[3072];
 };

@@ -113,6 +113,7 @@ void telling_start(int pipe, struct progress *progress, const char *job_id, int 
     telling.resume_at = resume_at;
     telling.only = only;
     progress->open = 0;
+    progress->complete = 0;
     progress->count = resume_at;
 }
 
@@ -131,6 +132,7 @@ static void close_fact(void)
 void telling_finish(void)
 {
     close_fact();
+    telling.progress->complete = 1;
 }
 
 void fact(const char *id, ...)
@@ -375,6 +377,8 @@ void skip(const char *why, ...)
     vsnprintf(text, sizeof text, why, args);
     va_end(args);
     send_record('o', telling.progress->open ? telling.progress->id : telling.job_id, text);
+    telling.progress->open = 0;
+    telling.progress->count++;
     _exit(0);
 }
 
