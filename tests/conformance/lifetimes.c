@@ -269,7 +269,7 @@ static void take_kind(enum kind k, size_t bytes)
     if (k == KERNEL)
         take(launch_copy(f.into, f.from, s));
     else if (k == DTOD)
-        take(CU(MemcpyDtoDAsync)(f.into, f.from, 64, s));
+        take(CU(MemcpyDtoDAsync)(f.into, f.from, bytes > 4096 ? bytes : 64, s));
     else if (k == MEMSET)
         take(CU(MemsetD32Async)(f.into, 0x40400000, 16, s));
     else if (k == HTOD)
@@ -314,7 +314,7 @@ static void silent(int kind)
 static void big_freed(int kind)
 {
     take_kind((enum kind)kind, 64u << 20);
-    MUST(MemFree, f.from);
+    MUST(MemFree, kind == DTOD ? f.into : f.from);
     code(CU(GraphLaunch)(f.exec, s), 0, "launch");
     code(CU(StreamSynchronize)(s), 700, "sync");
 }
