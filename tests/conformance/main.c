@@ -20,8 +20,13 @@
 #include <unistd.h>
 
 #include "conformance.h"
-#include "kernels_ptx.h"
 #include "runner.h"
+
+/* The kernels are one long string. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+#include "kernels_ptx.h"
+#pragma GCC diagnostic pop
 
 enum { SECONDS_PER_FACT = 15, MAX_RUNNING = 64 };
 
