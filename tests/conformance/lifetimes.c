@@ -473,6 +473,7 @@ static void after_fault(int unused)
 
     (void)unused;
     take_kind(KERNEL, 64u << 20);
+    kernel("nop"); /* looked up while that works */
     MUST(MemFree, f.from);
     MUST(GraphLaunch, f.exec, s);
     fact("lifetime.after_fault.sticks");

@@ -28,7 +28,7 @@
 #include "kernels_ptx.h"
 #pragma GCC diagnostic pop
 
-enum { SECONDS_PER_FACT = 15, MAX_RUNNING = 64 };
+enum { SECONDS_PER_FACT = 15, SECONDS_TO_START = 60, MAX_RUNNING = 64 };
 
 static const struct job *const themes[] = {
     capture_mode_rule_jobs, capture_end_jobs, fork_event_jobs, argument_jobs, copy_jobs,   memory_node_jobs, update_jobs,  node_param_jobs,
@@ -157,7 +157,7 @@ static void start(struct task *t)
     t->timed_out = false;
     t->inbox_len = 0;
     t->started = seconds();
-    t->deadline = t->started + SECONDS_PER_FACT;
+    t->deadline = t->started + SECONDS_TO_START; /* the first fact waits for the context and the kernels */
 }
 
 /* ---- the parent ------------------------------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static void end_of_child(struct task *t, int status)
     bool ok = false;
 
     if (t->timed_out) {
-        snprintf(how, sizeof how, "no answer within %d s", SECONDS_PER_FACT);
+        snprintf(how, sizeof how, "no answer within %d s", t->told ? SECONDS_PER_FACT : SECONDS_TO_START);
     } else if (WIFSIGNALED(status)) {
         int sig = WTERMSIG(status);
 

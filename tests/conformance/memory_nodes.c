@@ -166,7 +166,6 @@ static void before_launch(int unused)
     CUdeviceptr p = 0;
     CUgraph g;
     CUgraphExec x;
-    float v = 0;
 
     (void)unused;
     s = stream_nb();
@@ -177,14 +176,23 @@ static void before_launch(int unused)
     yes(buffer_id(p) == 0, "instantiated: no buffer id");
     fact("memory.before_launch.free");
     code(CU(MemFreeAsync)(p, s), 1, "cuMemFreeAsync");
-    fact("memory.before_launch.copy");
-    code(CU(MemcpyDtoH)(&v, p, sizeof v), 1, "cuMemcpyDtoH");
     fact("memory.before_launch.known_once_launched");
     must_run(x, s);
     yes(buffer_id(p) != 0, "launched: a buffer id");
     MUST(MemFreeAsync, p, s);
     MUST(StreamSynchronize, s);
     yes(buffer_id(p) == 0, "freed: no buffer id");
+}
+
+static void before_launch_copy(int unused)
+{
+    CUdeviceptr p = 0;
+    float v = 0;
+
+    (void)unused;
+    s = stream_nb();
+    unpaired(&p, 4096);
+    code(CU(MemcpyDtoH)(&v, p, sizeof v), 1, "cuMemcpyDtoH");
 }
 
 /* An eager kernel on memory that is not there yet: 700. */
@@ -329,6 +337,7 @@ const struct job memory_node_jobs[] = {
     {.id = "memory.auto_free", .run = auto_free},
     {.id = "memory.accounting", .run = accounting},
     {.id = "memory.before_launch", .run = before_launch},
+    {.id = "memory.before_launch.copy", .run = before_launch_copy},
     {.id = "memory.before_launch.eager_kernel", .run = before_launch_kernel},
     {.id = "memory.paired", .run = paired},
     {.id = "memory.paired.much_larger", .run = much_larger},

@@ -444,6 +444,18 @@ PREPARE(with_bigstack)
     e->function = kernel("bigstack");
 }
 
+/* A module whose variable nobody has asked for, where the driver has variables at all. */
+PREPARE(with_module_global)
+{
+    CUdeviceptr p;
+    size_t n;
+    CUresult r = CU(ModuleGetGlobal)(&p, &n, env.module, "gvar");
+
+    if (r != CUDA_SUCCESS)
+        skip("this driver has no __device__ variables (%d)", (int)r);
+    with_module(e);
+}
+
 CALL(module_load)
 {
     CUmodule m;
@@ -1572,7 +1584,7 @@ const struct mode_call mode_calls[] = {
     FORM_NODE("cuModuleGetFunction", "cuModuleGetFunction(not yet loaded)", module_function, with_module, NULL),
     FORM_NODE("cuKernelGetFunction", "cuKernelGetFunction(not yet loaded)", kernel_function, with_library, NULL),
     FORM_NODE("cuFuncLoad", "cuFuncLoad(not yet loaded)", func_load, with_unloaded_function, NULL),
-    FORM_NODE("cuModuleGetGlobal", "cuModuleGetGlobal", module_global, with_module, NULL),
+    FORM_NODE("cuModuleGetGlobal", "cuModuleGetGlobal", module_global, with_module_global, NULL),
     FORM_NODE("cuFuncGetAttribute", "cuFuncGetAttribute", func_get_attribute, NULL, NULL),
     FORM_NODE("cuFuncSetAttribute", "cuFuncSetAttribute(dynamic shared memory)", func_set_attribute, NULL, NULL),
     FORM_NODE("cuFuncGetName", "cuFuncGetName", func_name, NULL, NULL),

@@ -113,3 +113,28 @@ extern "C" __global__ void big4096(int *out, Words1022 b)
     out[0] = b.w[0];
     out[1] = b.w[1021];
 }
+
+/* More than PTX 8.0 allows: a test brings its own PTX for these. The bodies are here for the host compiler only. */
+#ifndef __CUDACC__
+template <int N> struct Words {
+    int w[N];
+};
+
+extern "C" __global__ void large4100(int *out, Words<1023> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[1022];
+}
+
+extern "C" __global__ void large8192(int *out, Words<2046> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[2045];
+}
+
+extern "C" __global__ void large32764(int *out, Words<8189> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[8188];
+}
+#endif
