@@ -34,10 +34,8 @@ static CUgraph capture(step f)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static CUresult then(CUresult first, CUresult second)
-{
-    return first != CUDA_SUCCESS ? first : second;
-}
+/* One call after another, up to the first that fails. Not a function: its arguments would have no order. */
+#define THEN(r, next) ((r) != CUDA_SUCCESS ? (r) : (next))
 
 static CUresult inc_shaped(unsigned grid, unsigned block, unsigned shared)
 {
@@ -160,40 +158,51 @@ static CUresult k_cluster(void)
 
 static CUresult k_two(void)
 {
-    return then(k_inc(), launch_set(b, 2, s));
+    CUresult r = k_inc();
+
+    return THEN(r, launch_set(b, 2, s));
 }
 
 static CUresult k_two_swapped(void)
 {
-    return then(launch_set(b, 2, s), k_inc());
+    CUresult r = launch_set(b, 2, s);
+
+    return THEN(r, k_inc());
 }
 
 static CUresult k_two_100(void)
 {
-    return then(launch_inc(a, 100, s), launch_set(b, 2, s));
+    CUresult r = launch_inc(a, 100, s);
+
+    return THEN(r, launch_set(b, 2, s));
 }
 
 static CUresult k_two_other_type(void)
 {
-    return then(launch_inc(a, 1000, s), CU(MemsetD8Async)(b, 0, 4, s));
+    CUresult r = launch_inc(a, 1000, s);
+
+    return THEN(r, CU(MemsetD8Async)(b, 0, 4, s));
 }
 
 static CUresult k_chain(void)
 {
-    return then(k_two(), then(k_nop(), k_nop()));
+    CUresult r = k_two();
+
+    r = THEN(r, k_nop());
+    return THEN(r, k_nop());
 }
 
 static CUresult k_fork(void)
 {
     CUresult r = k_inc();
 
-    r = then(r, CU(EventRecord)(e1, s));
-    r = then(r, CU(StreamWaitEvent)(s2, e1, 0));
-    r = then(r, launch_set(b, 2, s2));
-    r = then(r, k_nop());
-    r = then(r, CU(EventRecord)(e2, s2));
-    r = then(r, CU(StreamWaitEvent)(s, e2, 0));
-    return then(r, k_nop());
+    r = THEN(r, CU(EventRecord)(e1, s));
+    r = THEN(r, CU(StreamWaitEvent)(s2, e1, 0));
+    r = THEN(r, launch_set(b, 2, s2));
+    r = THEN(r, k_nop());
+    r = THEN(r, CU(EventRecord)(e2, s2));
+    r = THEN(r, CU(StreamWaitEvent)(s, e2, 0));
+    return THEN(r, k_nop());
 }
 
 static CUresult nothing(void)
@@ -321,8 +330,8 @@ static CUresult pair(void)
     CUdeviceptr p = 0;
     CUresult r = CU(MemAllocAsync)(&p, 4096, s);
 
-    r = then(r, launch_inc(p, 1, s));
-    return then(r, CU(MemFreeAsync)(p, s));
+    r = THEN(r, launch_inc(p, 1, s));
+    return THEN(r, CU(MemFreeAsync)(p, s));
 }
 
 static CUresult add_child(CUgraph c)
@@ -335,8 +344,8 @@ static CUresult add_child(CUgraph c)
     CUgraphNode node;
     CUresult r = CU(StreamGetCaptureInfo)(s, &status, &id, &g, &deps, NULL, &n);
 
-    r = then(r, CU(GraphAddChildGraphNode)(&node, g, deps, n, c));
-    return then(r, CU(StreamUpdateCaptureDependencies)(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    r = THEN(r, CU(GraphAddChildGraphNode)(&node, g, deps, n, c));
+    return THEN(r, CU(StreamUpdateCaptureDependencies)(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 static CUresult ch_1(void)
