@@ -1,4 +1,5 @@
-/* Declarations of the driver's ABI that the library itself has no use for. Names begin with cf_ so that they cannot meet the library's. */
+/* Declarations of the driver's ABI that the library itself has no use for. Names begin with cf_ so that they cannot meet the
+ * library's. */
 #ifndef CONFORMANCE_ABI_H
 #define CONFORMANCE_ABI_H
 

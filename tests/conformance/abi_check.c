@@ -1,6 +1,6 @@
 /*
- * Compares the table of driver_table.h with the typedefs of the CUDA toolkit, and the declarations of abi.h with its structs. Compiling it is
- * the test; it needs the toolkit's headers and nothing else.
+ * Compares the table of driver_table.h with the typedefs of the CUDA toolkit, and the declarations of abi.h with its structs.
+ * Compiling it is the test; it needs the toolkit's headers and nothing else.
  */
 #include <stddef.h>
 #include <cuda.h>
@@ -30,7 +30,7 @@
 
 /* The typedef is found by name and version, so a wrong version does not compile either. */
 #define CHECK(field, name, version, args) CHECK_(field, version, args)
-#define CHECK_(field, version, args)                                                                                               \
+#define CHECK_(field, version, args)                                                                                             \
     _Static_assert(__builtin_types_compatible_p(CUresult(*) args, CF_TYPE(field, version)), #field " at " #version);
 #define CF_TYPE(field, version) PFN_cu##field##_v##version
 #define PFN_cuGraphGetEdges_10000_v10000 PFN_cuGraphGetEdges_v10000

@@ -191,7 +191,8 @@ static void read_back_extra(int unused)
     k = read_back(first(g));
     yes(!k.kernelParams && k.extra, "kernelParams NULL, extra set");
     if (k.extra) {
-        yes(k.extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && k.extra[2] == CU_LAUNCH_PARAM_BUFFER_POINTER && k.extra[4] == CU_LAUNCH_PARAM_END,
+        yes(k.extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && k.extra[2] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
+                k.extra[4] == CU_LAUNCH_PARAM_END,
             "tags: size, pointer, end");
         if (k.extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && k.extra[2] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
             equal((long long)*(size_t *)k.extra[1], 12, "size");
@@ -475,8 +476,8 @@ static void large_in_pack(int unused)
 }
 
 /*
- * More than 4,352 bytes need a PTX version that the test kernels do not ask for, hence one of its own. A software driver finds the body by
- * name in the pack of the test kernels.
+ * More than 4,352 bytes need a PTX version that the test kernels do not ask for, hence one of its own. A software driver finds
+ * the body by name in the pack of the test kernels.
  */
 static void large_own(int bytes)
 {

@@ -1,10 +1,11 @@
 /*
  * Which call is refused while a stream captures.
  *
- * Each call has a class; the class says what comes back in nine situations: the capturing thread in each of the three capture modes, the same
- * with the thread swapped to RELAXED around the call, another thread in each mode, and the capturing thread with a capture stream that
- * synchronises with the legacy stream. After each call the capture is either as good as before (a launch, the end, and a replay that computes
- * the right value) or dead (launch and end give 901, no graph; the stream is idle and can capture again).
+ * Each call has a class; the class says what comes back in nine situations: the capturing thread in each of the three capture
+ * modes, the same with the thread swapped to RELAXED around the call, another thread in each mode, and the capturing thread with
+ * a capture stream that synchronises with the legacy stream. After each call the capture is either as good as before (a launch,
+ * the end, and a replay that computes the right value) or dead (launch and end give 901, no graph; the stream is idle and can
+ * capture again).
  */
 #include "conformance.h"
 #include "mode_calls.h"
@@ -243,7 +244,8 @@ static void rule(int which)
     for (int other = 0; other < 2; other++)
         for (int capture = 0; capture < 3; capture++)
             for (int thread = 0; thread < 3; thread++) {
-                /* Refused if this thread's mode cares and (it captures unrelaxed itself, or it cares about all and one is global). */
+                /* Refused if this thread's mode cares and (it captures unrelaxed itself, or it cares about all and one is
+                 * global). */
                 bool own = !other && capture != RELAXED;
                 bool refused = never || (thread != RELAXED && (own || (thread == GLOBAL && capture == GLOBAL)));
                 CUresult r;

@@ -1,9 +1,10 @@
 /*
  * What a fact may use: the driver's table, the words for what it saw, and small helpers over both.
  *
- * A fact is something that the real driver was seen to do. It lives in a job, a function that runs in a process of its own, and it is told as
- * it happens: fact() opens it, code(), state(), holds(), value() and the like each add what was seen and compare it with what the card gave.
- * The first difference makes the fact fail; it goes on nevertheless, so that the line tells the whole story.
+ * A fact is something that the real driver was seen to do. It lives in a job, a function that runs in a process of its own, and
+ * it is told as it happens: fact() opens it, code(), state(), holds(), value() and the like each add what was seen and compare it
+ * with what the card gave. The first difference makes the fact fail; it goes on nevertheless, so that the line tells the whole
+ * story.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
@@ -44,7 +45,7 @@ void must(CUresult code, const char *call, const char *file, int line);
 enum {
     JOB_ALONE = 1,    /* measures time: runs when nothing else does */
     JOB_RAW = 2,      /* starts without context and kernels, before cuInit */
-    JOB_MAY_DIE = 4,  /* a death by SIGSEGV, SIGBUS or SIGABRT is an answer too */
+    JOB_MAY_DIE = 4,  /* a death by SIGSEGV, SIGBUS or SIGABRT in the call that about() announced is an answer too */
     JOB_CARD_ONLY = 8 /* not for software drivers: the reason stands in deviation */
 };
 
@@ -53,22 +54,22 @@ struct job {
     void (*run)(int arg);
     int arg;
     unsigned flags;
-    const char *deviation; /* why the drivers may differ here; NULL: they may not */
-    int cells;             /* facts that the job will tell and that it can start at any of; 0: unknown */
+    const char *deviation;                  /* why the drivers may differ here; NULL: they may not */
+    int cells;                              /* facts that the job will tell and that it can start at any of; 0: unknown */
     const char *(*cell)(int arg, int cell); /* their ids */
 };
 
 /* One list per theme, ended by an entry without id. */
-extern const struct job capture_mode_rule_jobs[], capture_end_jobs[], fork_event_jobs[], argument_jobs[], copy_jobs[], memory_node_jobs[],
-    update_jobs[], node_param_jobs[], lifetime_jobs[], host_memory_jobs[], pointer_jobs[], vmm_jobs[], symbol_jobs[], context_jobs[],
-    loading_jobs[], graph_jobs[];
+extern const struct job capture_mode_rule_jobs[], capture_end_jobs[], fork_event_jobs[], argument_jobs[], copy_jobs[],
+    memory_node_jobs[], update_jobs[], node_param_jobs[], lifetime_jobs[], host_memory_jobs[], pointer_jobs[], vmm_jobs[],
+    symbol_jobs[], context_jobs[], loading_jobs[], graph_jobs[];
 /* One job per call, made from the table of calls. */
 const struct job *capture_mode_jobs(void);
 
 /* ---- telling a fact --------------------------------------------------------------------------------------------- */
 
-#define ANY (-1000000)      /* code: no expectation */
-#define NONZERO (-1000001)  /* code: anything but success */
+#define ANY (-1000000)     /* code: no expectation */
+#define NONZERO (-1000001) /* code: anything but success */
 
 void fact(const char *id, ...) __attribute__((format(printf, 1, 2)));
 bool wanted(const char *id, ...) __attribute__((format(printf, 1, 2))); /* --only may leave cells out */
@@ -76,7 +77,8 @@ void at_cell(int cell);                                                 /* the f
 int resume_at(void);                                                    /* the first cell to run */
 
 bool code(CUresult got, int want, const char *what, ...) __attribute__((format(printf, 3, 4)));
-bool code_of(CUresult got, const int *wants, const char *what, ...) __attribute__((format(printf, 3, 4))); /* one of, ended by -1 */
+bool code_of(CUresult got, const int *wants, const char *what, ...)
+    __attribute__((format(printf, 3, 4))); /* one of, ended by -1 */
 bool state(const char *name, CUstream stream, int want);
 bool holds(const char *name, CUgraph graph, const char *want);
 bool value(double got, double want, const char *what, ...) __attribute__((format(printf, 3, 4)));
@@ -88,8 +90,16 @@ _Noreturn void skip(const char *why, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- helpers ---------------------------------------------------------------------------------------------------- */
 
-enum { GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL, LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED };
-enum { NONE = CU_STREAM_CAPTURE_STATUS_NONE, ACTIVE = CU_STREAM_CAPTURE_STATUS_ACTIVE, DEAD = CU_STREAM_CAPTURE_STATUS_INVALIDATED };
+enum {
+    GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL,
+    LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED
+};
+enum {
+    NONE = CU_STREAM_CAPTURE_STATUS_NONE,
+    ACTIVE = CU_STREAM_CAPTURE_STATUS_ACTIVE,
+    DEAD = CU_STREAM_CAPTURE_STATUS_INVALIDATED
+};
 
 extern const char *const mode_name[3];
 
@@ -102,15 +112,15 @@ struct env {
 
 extern struct env env;
 
-void env_open(void);              /* cuInit, primary context, kernels */
+void env_open(void); /* cuInit, primary context, kernels */
 CUfunction kernel(const char *name);
 
 CUstream stream_nb(void);
 CUstream stream_bl(void);
 CUevent event_new(void);
-CUdeviceptr device_new(size_t bytes);  /* zeroed */
-void *pinned_new(size_t bytes);        /* zeroed */
-void *pages_new(size_t bytes);         /* ordinary zeroed pages */
+CUdeviceptr device_new(size_t bytes); /* zeroed */
+void *pinned_new(size_t bytes);       /* zeroed */
+void *pages_new(size_t bytes);        /* ordinary zeroed pages */
 
 CUresult launch(CUfunction f, CUstream s, void **args);
 CUresult launch_nop(CUstream s);

@@ -172,7 +172,8 @@ static void no_context(int unused)
 
 /* ---- a destroyed one ---------------------------------------------------------------------------------------------------- */
 
-/* A context that is destroyed takes its thread's current context with it. What becomes of its handles is undefined and not asked. */
+/* A context that is destroyed takes its thread's current context with it. What becomes of its handles is undefined and not asked.
+ */
 static void destroyed(int unused)
 {
     CUdeviceptr p = 0;

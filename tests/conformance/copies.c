@@ -1,4 +1,5 @@
-/* Copies, sets and the other calls of a stream: what they are recorded as, and what happens to the synchronous ones inside a capture. */
+/* Copies, sets and the other calls of a stream: what they are recorded as, and what happens to the synchronous ones inside a
+ * capture. */
 #include "conformance.h"
 
 static CUstream s;
@@ -288,7 +289,8 @@ static void add_node(int unused)
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
 
-static void told_set(CUresult r, CUdeviceptr target, size_t pitch, unsigned v, unsigned element, size_t width, size_t height, int instantiate)
+static void told_set(CUresult r, CUdeviceptr target, size_t pitch, unsigned v, unsigned element, size_t width, size_t height,
+                     int instantiate)
 {
     CUgraph g = NULL;
     CUgraphExec x = NULL;

@@ -47,8 +47,8 @@ bool driver_open(const char *path, char *error, size_t size)
         return false;
     }
 
-#define E(field, name, version, args)                                                                                              \
-    entry = look_up(name, version);                                                                                                \
+#define E(field, name, version, args)                                                                                            \
+    entry = look_up(name, version);                                                                                              \
     memcpy(&drv.field, &entry, sizeof entry);
     CF_DRIVER_TABLE(E)
 #undef E

@@ -1,8 +1,8 @@
 /*
  * Every driver entry that a fact calls: E(field, name, version, argument types).
  *
- * The version is that of the ABI in the argument types, as cuGetProcAddress wants it, not that of the newest form. abi_check.c compares each
- * line with the toolkit's own typedef.
+ * The version is that of the ABI in the argument types, as cuGetProcAddress wants it, not that of the newest form. abi_check.c
+ * compares each line with the toolkit's own typedef.
  */
 #ifndef CONFORMANCE_DRIVER_TABLE_H
 #define CONFORMANCE_DRIVER_TABLE_H

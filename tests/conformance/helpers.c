@@ -100,7 +100,8 @@ void *pages_new(size_t bytes)
     return p;
 }
 
-/* ---- launches: one thread, for the kernels add without atomics ------------------------------------------------------------------ */
+/* ---- launches: one thread, for the kernels add without atomics
+ * ------------------------------------------------------------------ */
 
 CUresult launch(CUfunction f, CUstream s, void **args)
 {
@@ -267,7 +268,8 @@ CUgraph captured_graph(CUstream s)
     cuuint64_t id;
     CUgraph g = NULL;
 
-    if (CU(StreamGetCaptureInfo)(s, &status, &id, &g, NULL, NULL, NULL) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    if (CU(StreamGetCaptureInfo)(s, &status, &id, &g, NULL, NULL, NULL) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return NULL;
     return g;
 }

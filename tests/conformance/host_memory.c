@@ -11,8 +11,8 @@ static float *memory_new(enum memory m, size_t bytes)
 }
 
 /*
- * A copy from the host behind a busy kernel: the host writes 33, launches, and writes 44 at once. 33 arrives if the launch call read the
- * buffer, 44 if the copy did.
+ * A copy from the host behind a busy kernel: the host writes 33, launches, and writes 44 at once. 33 arrives if the launch call
+ * read the buffer, 44 if the copy did.
  */
 static void read_when(enum memory m, size_t bytes, bool second_node, float want)
 {

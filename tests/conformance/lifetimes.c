@@ -503,7 +503,8 @@ static void after_fault(int unused)
     code(CU(DevicePrimaryCtxRelease)(env.device), 0, "cuDevicePrimaryCtxRelease");
 }
 
-#define LOUD "undefined use: the card dies of SIGSEGV in the launch; a software driver may report it instead, but must not pass it"
+#define LOUD                                                                                                                     \
+    "undefined use: the card dies of SIGSEGV in the launch; a software driver may report it instead, but must not pass it"
 #define SILENT "undefined use: the card runs silently over what is left there; a software driver may report 700"
 
 const struct job lifetime_jobs[] = {
@@ -523,8 +524,9 @@ const struct job lifetime_jobs[] = {
     {.id = "lifetime.freed.HtoD_unregistered",
      .run = unregistered,
      .flags = JOB_MAY_DIE | JOB_CARD_ONLY,
-     .deviation = "the card gives 719 when the copy runs from memory that is no longer page-locked; it is valid memory, and a software "
-                  "driver that runs on the same memory sees no fault"},
+     .deviation =
+         "the card gives 719 when the copy runs from memory that is no longer page-locked; it is valid memory, and a software "
+         "driver that runs on the same memory sees no fault"},
     {.id = "lifetime.new_owner.kernel", .run = new_owner, .arg = KERNEL},
     {.id = "lifetime.new_owner.DtoD", .run = new_owner, .arg = DTOD},
     {.id = "lifetime.look.kernel", .run = look, .arg = KERNEL},

@@ -1,8 +1,8 @@
 /*
  * Facts about the CUDA driver, checked against the driver of one's choice: the real one on a card, or a software driver.
  *
- * Each job runs in a process of its own, forked before anything has touched the driver, with a limit of time per fact; a crash or a hang is an
- * observation like any other. One line per fact:
+ * Each job runs in a process of its own, forked before anything has touched the driver, with a limit of time per fact; a crash or
+ * a hang is an observation like any other. One line per fact:
  *
  *     ok   ID  WHAT -> CODE NAME | capture state | what the graph held | what a replay produced
  *     FAIL ID  the same, with "(expected ...)" behind what differs
@@ -31,8 +31,9 @@
 enum { SECONDS_PER_FACT = 15, SECONDS_TO_START = 60, MAX_RUNNING = 64 };
 
 static const struct job *const themes[] = {
-    capture_mode_rule_jobs, capture_end_jobs, fork_event_jobs, argument_jobs, copy_jobs,   memory_node_jobs, update_jobs,  node_param_jobs,
-    lifetime_jobs,          host_memory_jobs, pointer_jobs,    vmm_jobs,      symbol_jobs, context_jobs,     loading_jobs, graph_jobs,
+    capture_mode_rule_jobs, capture_end_jobs, fork_event_jobs,  argument_jobs, copy_jobs, memory_node_jobs, update_jobs,
+    node_param_jobs,        lifetime_jobs,    host_memory_jobs, pointer_jobs,  vmm_jobs,  symbol_jobs,      context_jobs,
+    loading_jobs,           graph_jobs,
 };
 
 static struct {
@@ -56,10 +57,9 @@ struct task {
     int records, errors; /* read ends */
     char *inbox, *noise, *report;
     size_t inbox_len, noise_len, report_len;
-    int told; /* facts told so far */
     int resume;
     double deadline, started;
-    bool timed_out, finished, printed;
+    bool opened, timed_out, finished, printed;
     struct progress *progress;
 };
 
@@ -154,6 +154,7 @@ static void start(struct task *t)
     fcntl(errors[0], F_SETFL, O_NONBLOCK);
     t->records = records[0];
     t->errors = errors[0];
+    t->opened = false;
     t->timed_out = false;
     t->inbox_len = 0;
     t->started = seconds();
@@ -191,7 +192,6 @@ static void read_records(struct task *t)
         if (!text_end)
             break;
         report(t, t->inbox[at], id, id_end + 1);
-        t->told++;
         t->deadline = seconds() + SECONDS_PER_FACT;
         at = (size_t)(text_end - t->inbox) + 1;
     }
@@ -212,12 +212,12 @@ static void end_of_child(struct task *t, int status)
     bool ok = false;
 
     if (t->timed_out) {
-        snprintf(how, sizeof how, "no answer within %d s", t->told ? SECONDS_PER_FACT : SECONDS_TO_START);
+        snprintf(how, sizeof how, "no answer within %d s", t->opened ? SECONDS_PER_FACT : SECONDS_TO_START);
     } else if (WIFSIGNALED(status)) {
         int sig = WTERMSIG(status);
 
         snprintf(how, sizeof how, "the process died of signal %d (%s)", sig, strsignal(sig));
-        ok = may_die && (sig == SIGSEGV || sig == SIGBUS || sig == SIGABRT);
+        ok = may_die && p->about && (sig == SIGSEGV || sig == SIGBUS || sig == SIGABRT);
     } else if (WEXITSTATUS(status) != 0) {
         snprintf(how, sizeof how, "the process ended with status %d", WEXITSTATUS(status));
     } else {
@@ -233,7 +233,6 @@ static void end_of_child(struct task *t, int status)
     snprintf(text, sizeof text, "%s%s%s%s", p->line, p->line[0] ? " | " : "", how, ok ? "" : " (expected an answer)");
     if (id_asked_for(id, opt.only, false))
         report(t, ok ? '+' : '-', id, text);
-    t->told++;
     /* A job of cells goes on behind the one that it died of. */
     if (job->cells && p->open && p->count + 1 < job->cells) {
         t->resume = p->count + 1;
@@ -282,6 +281,10 @@ static void poll_tasks(struct task **running, int *count)
 
         read_records(t);
         drain(t->errors, &t->noise, &t->noise_len, 8192);
+        if (!t->opened && t->progress->open) {
+            t->opened = true;
+            t->deadline = seconds() + SECONDS_PER_FACT;
+        }
         pid = waitpid(t->pid, &status, WNOHANG);
         if (pid == 0 && seconds() > t->deadline) {
             t->timed_out = true;
@@ -343,7 +346,8 @@ static void run_all(struct task *tasks, size_t n)
     }
 }
 
-/* A software driver says so by exporting a name that begins with its own. dlopen alone does not initialise a driver; it happens in a child. */
+/* A software driver says so by exporting a name that begins with its own. dlopen alone does not initialise a driver; it happens
+ * in a child. */
 static bool is_software(const char *path)
 {
     int status = 0;
@@ -430,10 +434,11 @@ static int usage(const char *program, int status)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'}, {"kernels", required_argument, NULL, 'k'}, {"only", required_argument, NULL, 'o'},
-        {"list", no_argument, NULL, 'l'},         {"deviations", no_argument, NULL, 'D'},    {"jobs", required_argument, NULL, 'j'},
-        {"verbose", no_argument, NULL, 'v'},      {"quiet", no_argument, NULL, 'q'},         {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"driver", required_argument, NULL, 'd'}, {"kernels", required_argument, NULL, 'k'},
+        {"only", required_argument, NULL, 'o'},   {"list", no_argument, NULL, 'l'},
+        {"deviations", no_argument, NULL, 'D'},   {"jobs", required_argument, NULL, 'j'},
+        {"verbose", no_argument, NULL, 'v'},      {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     bool listing = false, deviations = false;
     struct task *tasks;

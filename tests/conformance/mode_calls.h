@@ -45,9 +45,9 @@ struct mode_call {
     enum mode_class class;
     CUresult (*make)(struct mode_env *e);
     void (*prepare)(struct mode_env *e);
-    const char *nodes;     /* recorded by the call itself: "memcpy=1 mem_free=1", or NULL */
-    int code;              /* ARGUMENT, KILLS */
-    int instantiate;       /* what instantiating the graph gives */
+    const char *nodes; /* recorded by the call itself: "memcpy=1 mem_free=1", or NULL */
+    int code;          /* ARGUMENT, KILLS */
+    int instantiate;   /* what instantiating the graph gives */
     unsigned flags;
     const char *deviation;
 };

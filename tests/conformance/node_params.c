@@ -82,11 +82,11 @@ static void copies(int unused)
     must_begin(s, GLOBAL);
     take_copy(CU(MemcpyDtoDAsync)(a, b, 64, s));
 
-#define CHANGED(id, want, ...)                                                                                                     \
-    do {                                                                                                                           \
-        c = copy;                                                                                                                  \
-        __VA_ARGS__;                                                                                                               \
-        told_copy(id, &c, want);                                                                                                   \
+#define CHANGED(id, want, ...)                                                                                                   \
+    do {                                                                                                                         \
+        c = copy;                                                                                                                \
+        __VA_ARGS__;                                                                                                             \
+        told_copy(id, &c, want);                                                                                                 \
     } while (0)
     CHANGED("DtoD.unchanged", 0, (void)0);
     CHANGED("DtoD.target", 0, c.dstDevice = big);
@@ -208,11 +208,11 @@ static void sets(int unused)
     must_begin(s, GLOBAL);
     take_set(CU(MemsetD32Async)(a, 0x3f800000, 4, s));
 
-#define CHANGED(id, want, ...)                                                                                                     \
-    do {                                                                                                                           \
-        c = set;                                                                                                                   \
-        __VA_ARGS__;                                                                                                               \
-        told_set(id, &c, want);                                                                                                    \
+#define CHANGED(id, want, ...)                                                                                                   \
+    do {                                                                                                                         \
+        c = set;                                                                                                                 \
+        __VA_ARGS__;                                                                                                             \
+        told_set(id, &c, want);                                                                                                  \
     } while (0)
     CHANGED("unchanged", 0, (void)0);
     CHANGED("target", 0, c.dst = big);
@@ -332,12 +332,12 @@ static void kernels(int unused)
     memcpy(buffer, &a, 8);
     memcpy(buffer + 8, &six, 4);
 
-#define CHANGED(id, want, adds, ...)                                                                                               \
-    do {                                                                                                                           \
-        c = params;                                                                                                                \
-        c.kernelParams = args;                                                                                                     \
-        __VA_ARGS__;                                                                                                               \
-        told_kernel(id, &c, want, adds);                                                                                           \
+#define CHANGED(id, want, adds, ...)                                                                                             \
+    do {                                                                                                                         \
+        c = params;                                                                                                              \
+        c.kernelParams = args;                                                                                                   \
+        __VA_ARGS__;                                                                                                             \
+        told_kernel(id, &c, want, adds);                                                                                         \
     } while (0)
     CHANGED("argument", 0, 2, (void)0);
     CHANGED("function", 0, 2, c.func = kernel("setv"));

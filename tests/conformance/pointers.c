@@ -72,9 +72,9 @@ static void told_unknown_singly(CUdeviceptr p)
 /* And the plural call gives 0 with zeros, the range left alone. */
 static void told_unknown(CUdeviceptr p)
 {
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_BUFFER_ID,
                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                   CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+                                   CU_POINTER_ATTRIBUTE_MAPPED,           CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
     unsigned long long v[6], untouched;
     void *out[] = {&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]};
 
@@ -116,7 +116,8 @@ static void plain(int unused)
 
     fact("pointer.plain.neighbours");
     yes(neighbour == p + 4096, "4 KiB allocations lie back to back");
-    yes(buffer_id(p + 4096) == buffer_id(neighbour) && buffer_id(neighbour) != buffer_id(p), "one past the end is the neighbour's");
+    yes(buffer_id(p + 4096) == buffer_id(neighbour) && buffer_id(neighbour) != buffer_id(p),
+        "one past the end is the neighbour's");
     a = b = 0;
     MUST(PointerGetAttribute, &a, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, p);
     MUST(PointerGetAttribute, &b, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, neighbour);

@@ -29,7 +29,10 @@ static void told(const char *id, const char *name, int version, cuuint64_t flags
     fact("symbols.%s", id);
     f = look(name, version, flags);
     code(f.r, want_code, "cuGetProcAddress(\"%s\", %d, flags %d)", name, version, (int)flags);
-    yes(fn == LEFT ? f.fn == left : fn == ABSENT ? f.fn == NULL : f.fn != NULL && f.fn != left, "pointer %s",
+    yes(fn == LEFT     ? f.fn == left
+        : fn == ABSENT ? f.fn == NULL
+                       : f.fn != NULL && f.fn != left,
+        "pointer %s",
         fn == LEFT     ? "left"
         : fn == ABSENT ? "NULL"
                        : "set");
@@ -129,11 +132,14 @@ static void error_names(int unused)
         {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"},
         {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
         {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
-        {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"},
+        {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+         "operation would make the legacy stream depend on a capturing blocking stream"},
         {907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
-        {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
+        {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+         "attempt to terminate a thread-local capture sequence from another thread"},
         {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
-         "the graph update was not performed because it included changes which violated constraints specific to instantiated graph "
+         "the graph update was not performed because it included changes which violated constraints specific to instantiated "
+         "graph "
          "update"},
     };
     const char *name, *text;

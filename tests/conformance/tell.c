@@ -113,6 +113,7 @@ void telling_start(int pipe, struct progress *progress, const char *job_id, int 
     telling.resume_at = resume_at;
     telling.only = only;
     progress->open = 0;
+    progress->about = 0;
     progress->complete = 0;
     progress->count = resume_at;
 }
@@ -179,6 +180,7 @@ static void add(const char *fmt, va_list args)
 
     if (!p->open)
         fact("%s", telling.job_id);
+    p->about = 0;
     n = strlen(p->line);
     if (n && n + 4 < sizeof p->line) {
         memcpy(p->line + n, " | ", 4);
@@ -261,8 +263,9 @@ bool state(const char *name, CUstream stream, int want)
     return verdict((int)s == want);
 }
 
-static const char *const type_names[] = {"kernel", "memcpy",  "memset",    "host",     "graph",        "empty",      "wait_event",
-                                         "event_record", "sem_signal", "sem_wait", "mem_alloc", "mem_free", "batch_mem_op", "conditional"};
+static const char *const type_names[] = {"kernel",    "memcpy",     "memset",       "host",       "graph",
+                                         "empty",     "wait_event", "event_record", "sem_signal", "sem_wait",
+                                         "mem_alloc", "mem_free",   "batch_mem_op", "conditional"};
 enum { TYPES = sizeof type_names / sizeof *type_names };
 
 /* "kernel=2 memset=1": in the order of the type's number; "" for none. */
@@ -366,6 +369,7 @@ void about(const char *what, ...)
     add(what, args);
     va_end(args);
     append(" ...");
+    telling.progress->about = 1;
 }
 
 void skip(const char *why, ...)

@@ -569,7 +569,7 @@ static void enabled_types(int unused)
         step f;
         int code;
     } types[] = {
-        {"kernel", k_inc, 0}, {"memcpy", c_dtod, 0},       {"memset", m_4, 0},      {"host", h_1, 1},
+        {"kernel", k_inc, 0}, {"memcpy", c_dtod, 0},    {"memset", m_4, 0},     {"host", h_1, 1},
         {"event", r_1, 1},    {"batch_mem_op", w_a, 1}, {"mem_alloc", pair, 1},
     };
 
