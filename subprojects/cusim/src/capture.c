@@ -1,8 +1,7 @@
 /* The capture state machine: which calls are refused, which captures die of it, and how forks come and go. */
 #include "core.h"
 
-/* ---- the rules ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- the rules ----------------------------------------------------------------------------------------------------- */
 
 void cs_capture_kill(struct cs_capture *c)
 {
@@ -73,8 +72,7 @@ struct cs_capture *cs_capture_by_id(uint64_t id)
     return NULL;
 }
 
-/* ---- members
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------------------------------- */
 
 static void join(struct cs_capture *c, CUstream s, const struct cs_deps *deps)
 {
@@ -162,8 +160,7 @@ static bool joined(struct cs_capture *c)
     return ok;
 }
 
-/* ---- recording
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- recording ----------------------------------------------------------------------------------------------------- */
 
 CUresult cs_capture_work(CUstream s, struct cs_work *w)
 {
@@ -253,8 +250,7 @@ CUresult cs_capture_wait(CUstream s, CUevent e, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* ---- begin and end
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------------------------------------------------- */
 
 static CUresult begin_check(CUstream handle, CUstreamCaptureMode mode, CUstream *s)
 {
@@ -362,9 +358,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     return r;
 }
 
-/* ---- questions
- * --------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

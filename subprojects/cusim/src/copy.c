@@ -1,7 +1,7 @@
 /* Copies and sets: every form becomes the three-dimensional copy or the two-dimensional set that a graph node holds. */
 #include "core.h"
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------ */
+/* ---- operands ------------------------------------------------------------------------------------------------------ */
 
 static CUdeviceptr side(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
                         size_t height)
@@ -136,7 +136,7 @@ void cs_copy_stage(struct cs_copy *c)
     p->srcXInBytes = p->srcY = p->srcZ = 0;
 }
 
-/* ---- submitting ------------------------------------------------------------------------------------------------------------ */
+/* ---- submitting ---------------------------------------------------------------------------------------------------- */
 
 static CUresult copy_async(const CUDA_MEMCPY3D *p, CUstream handle)
 {
@@ -394,8 +394,7 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream s)
     return p ? copy_async(p, s) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- sets --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- sets ---------------------------------------------------------------------------------------------------------- */
 
 static CUresult set(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size, size_t width, size_t height, bool sync,
                     CUstream handle)

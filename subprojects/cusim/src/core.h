@@ -29,7 +29,7 @@
 #define CS_GRAPH_BLOCK (32ull << 20) /* Graph memory is accounted in blocks of this size. */
 #define CS_POISON 0xDB               /* What new and freed memory holds: -1.2e17 as a float. */
 
-/* ---- handles -------------------------------------------------------------------------------------------------------- */
+/* ---- handles ------------------------------------------------------------------------------------------------------- */
 
 enum cs_type {
     CS_CONTEXT = 1,
@@ -52,7 +52,7 @@ bool cs_is(const void *handle, enum cs_type type);
 /* Call `fn` for every handle of a type. `fn` may remove handles. */
 void cs_handles_each(enum cs_type type, void (*fn)(void *handle, void *data), void *data);
 
-/* ---- fences ---------------------------------------------------------------------------------------------------------- */
+/* ---- fences -------------------------------------------------------------------------------------------------------- */
 
 /* Completion of one piece of work. */
 struct cs_fence {
@@ -69,7 +69,7 @@ void cs_fence_signal(struct cs_fence *fence);
 void cs_fence_wait(struct cs_fence *fence);
 uint64_t cs_now(void);
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 enum cs_memory { CS_MEM_DEVICE, CS_MEM_MANAGED, CS_MEM_POOL, CS_MEM_GRAPH, CS_MEM_VMM, CS_MEM_PINNED, CS_MEM_REGISTERED };
 
@@ -129,7 +129,7 @@ CUmemoryPool cs_pool_current(int device);
 CUresult cs_pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *out);
 void cs_pools_reset(int device);
 
-/* ---- modules ----------------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------------------- */
 
 struct cs_kernel_param {
     unsigned offset, size;
@@ -187,7 +187,7 @@ struct CUkern_st {
 CUresult cs_kernel_function(CUkernel kernel, CUcontext ctx, CUfunction *out);
 void cs_modules_context_gone(CUcontext ctx);
 
-/* ---- work ----------------------------------------------------------------------------------------------------------------- */
+/* ---- work ---------------------------------------------------------------------------------------------------------- */
 
 /* Kinds of work beside the node types. */
 enum { CS_WORK_NOTHING = 100, CS_WORK_CALLBACK, CS_WORK_FREE, CS_WORK_GRAPH };
@@ -294,7 +294,7 @@ void cs_run(const struct cs_work *work);
 bool cs_run_guarded(void (*fn)(void *data), void *data);
 void cs_guard_install(void);
 
-/* ---- streams ------------------------------------------------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------------------------------------------------- */
 
 struct cs_deps {
     CUgraphNode *nodes;
@@ -360,7 +360,7 @@ void cs_deps_set(struct cs_deps *deps, const CUgraphNode *nodes, const CUgraphEd
 void cs_deps_add(struct cs_deps *deps, CUgraphNode node, CUgraphEdgeData edge);
 void cs_deps_free(struct cs_deps *deps);
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------------ */
+/* ---- contexts ------------------------------------------------------------------------------------------------------ */
 
 struct CUctx_st {
     uint64_t id;
@@ -380,7 +380,7 @@ void cs_context_fault(CUcontext ctx, CUresult code);
 CUresult cs_device_check(CUdevice device);
 void cs_contexts_reset(void);
 
-/* ---- captures ------------------------------------------------------------------------------------------------------------ */
+/* ---- captures ------------------------------------------------------------------------------------------------------ */
 
 struct cs_capture {
     struct cs_capture *next;
@@ -409,7 +409,7 @@ void cs_capture_leave(CUstream stream);
 CUresult cs_capture_wait(CUstream stream, CUevent event, unsigned flags);
 CUresult cs_capture_record(CUstream stream, CUevent event, unsigned flags);
 
-/* ---- graphs -------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
 struct CUgraphNode_st {
     uint64_t id;     /* Never used again. */
@@ -510,7 +510,7 @@ void cs_launch_run(struct cs_launch *launch);
 void cs_launch_finish(struct cs_launch *launch);
 const char *cs_describe(const struct cs_work *work, char *text, size_t room);
 
-/* ---- user objects ---------------------------------------------------------------------------------------------------------- */
+/* ---- user objects -------------------------------------------------------------------------------------------------- */
 
 struct cs_user_ref {
     struct cs_user_ref *next;
@@ -523,8 +523,7 @@ void cs_users_put(struct cs_user_ref *users);
 /* Run the destructors that have become due; called without the lock. */
 void cs_users_run_due(void);
 
-/* ---- the process -------------------------------------------------------------------------------------------------------------
- */
+/* ---- the process --------------------------------------------------------------------------------------------------- */
 
 enum cs_policy { CS_REUSE, CS_NEVER, CS_MOVE };
 

@@ -1,8 +1,7 @@
 /* Graphs as structures: nodes, edges, copies. */
 #include "core.h"
 
-/* ---- sets of nodes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- sets of nodes ------------------------------------------------------------------------------------------------- */
 
 void cs_deps_set(struct cs_deps *d, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count)
 {
@@ -55,8 +54,7 @@ void cs_deps_free(struct cs_deps *d)
     *d = (struct cs_deps){0};
 }
 
-/* ---- work that nodes hold
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- work that nodes hold ------------------------------------------------------------------------------------------ */
 
 void cs_work_copy(struct cs_work *to, const struct cs_work *from, bool share)
 {
@@ -126,8 +124,7 @@ void cs_work_release(struct cs_work *w)
     w->type = CS_WORK_NOTHING;
 }
 
-/* ---- graphs
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
 CUgraph cs_graph_new(bool handle)
 {
@@ -288,9 +285,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph g)
     return CUDA_SUCCESS;
 }
 
-/* ---- lists
- * -------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- lists --------------------------------------------------------------------------------------------------------- */
 
 /* How every list comes out: no array, the count; a short array, its first ones; a long one, the rest NULL. */
 static CUresult list_check(const void *array, const size_t *count)
@@ -440,8 +435,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode n, CUgraph clone)
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- changing edges
- * --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- changing edges ------------------------------------------------------------------------------------------------ */
 
 /* Cycles are found at instantiation. */
 static CUresult add_edges(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)

@@ -3,8 +3,7 @@
 
 #define MAX_SHARED 232448u
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
 static struct cs_args *args_new(const struct cs_kernel_entry *e)
 {
@@ -102,8 +101,7 @@ static CUresult args_take(const struct cs_kernel_entry *e, void **params, void *
     return CUDA_SUCCESS;
 }
 
-/* ---- from a handle to work
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- from a handle to work ----------------------------------------------------------------------------------------- */
 
 CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcontext ctx, const struct cs_launch_config *c,
                         bool node, bool *kills)
@@ -175,8 +173,7 @@ CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcon
     return CUDA_SUCCESS;
 }
 
-/* ---- entries
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------------------- */
 
 static CUresult launch(CUfunction f, const struct cs_launch_config *c, CUstream handle)
 {

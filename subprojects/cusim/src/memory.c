@@ -28,8 +28,7 @@ uint64_t cs_next_buffer_id(void)
     return ++last_buffer_id;
 }
 
-/* ---- sorted lists ------------------------------------------------------------------------------------------------------------
- */
+/* ---- sorted lists -------------------------------------------------------------------------------------------------- */
 
 /* The first item whose base is above the address. */
 static size_t list_above(const struct list *l, CUdeviceptr address)
@@ -115,8 +114,7 @@ void cs_alloc_hide(struct cs_alloc *a)
     list_remove(&shown, a);
 }
 
-/* ---- the range of addresses
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the range of addresses ---------------------------------------------------------------------------------------- */
 
 static size_t up(size_t n, size_t step)
 {
@@ -280,8 +278,7 @@ void cs_device_free(struct cs_alloc *a)
     free(a);
 }
 
-/* ---- memory freed in stream order
- * -------------------------------------------------------------------------------------------------- */
+/* ---- memory freed in stream order ---------------------------------------------------------------------------------- */
 
 CUresult cs_free_in_stream(CUstream s, struct cs_alloc *a)
 {
@@ -346,8 +343,7 @@ CUresult cs_pool_alloc(CUmemoryPool pool, CUstream s, size_t bytes, CUdeviceptr 
     return CUDA_SUCCESS;
 }
 
-/* ---- memory of graphs
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- memory of graphs ---------------------------------------------------------------------------------------------- */
 
 void cs_graph_alloc_live(struct cs_alloc *a, bool live)
 {
@@ -422,8 +418,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     return CUDA_SUCCESS;
 }
 
-/* ---- entries
- * --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------------------- */
 
 /* cuMemAlloc zeroes its output when it is refused, unlike the others. */
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -693,8 +688,7 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *p)
     return CUDA_SUCCESS;
 }
 
-/* ---- the end of a context
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end of a context ------------------------------------------------------------------------------------------ */
 
 void cs_memory_context_gone(CUcontext ctx)
 {

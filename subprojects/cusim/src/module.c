@@ -1,7 +1,7 @@
 /* Modules, libraries, functions and kernels: who owns which handle. */
 #include "core.h"
 
-/* ---- modules --------------------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------------------- */
 
 static CUmodule module_new(CUcontext ctx, struct cs_image *image, CUlibrary library)
 {
@@ -197,7 +197,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmod
     return CUDA_SUCCESS;
 }
 
-/* ---- libraries ------------------------------------------------------------------------------------------------------------- */
+/* ---- libraries ----------------------------------------------------------------------------------------------------- */
 
 static void kernels_free(CUlibrary l)
 {
@@ -367,8 +367,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary 
     return CUDA_SUCCESS;
 }
 
-/* ---- the end of a context ---------------------------------------------------------------------------------------------------
- */
+/* ---- the end of a context ------------------------------------------------------------------------------------------ */
 
 static void library_forget(void *handle, void *ctx)
 {

@@ -1,8 +1,7 @@
 /* Nodes added by hand, and their parameters read and set. */
 #include "core.h"
 
-/* ---- from parameters to work
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- from parameters to work --------------------------------------------------------------------------------------- */
 
 CUresult cs_node_kernel(struct cs_work *w, const CUDA_KERNEL_NODE_PARAMS *p)
 {
@@ -169,8 +168,7 @@ static CUresult child_work(struct cs_work *w, CUgraph g, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* ---- adding
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- adding -------------------------------------------------------------------------------------------------------- */
 
 static CUresult add_check(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count)
 {
@@ -356,8 +354,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps,
     return cs_graph_add(g, &w, deps, edges, count, out);
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 #define NEED(n, kind)                                                                                                            \
     do {                                                                                                                         \
@@ -475,8 +472,7 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PA
     return CUDA_SUCCESS;
 }
 
-/* ---- setting
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- setting ------------------------------------------------------------------------------------------------------- */
 
 /* The attributes stay; only what the parameters say changes. */
 static CUresult replace(CUgraphNode n, struct cs_work *w)
@@ -571,8 +567,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode n, cusim_node_params *p)
     SET(n, (int)p->type, p, any_work(&w, n->graph, p));
 }
 
-/* ---- attributes of kernel nodes
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- attributes of kernel nodes ------------------------------------------------------------------------------------ */
 
 static CUresult attribute_get(const struct cs_kernel *k, CUlaunchAttributeID id, CUlaunchAttributeValue *v)
 {

@@ -13,7 +13,7 @@
 static CUstream *running;
 static size_t workers, running_room;
 
-/* ---- the worker ---------------------------------------------------------------------------------------------------------- */
+/* ---- the worker ---------------------------------------------------------------------------------------------------- */
 
 static void run_one(void *data)
 {
@@ -134,7 +134,7 @@ void cs_workers_stop(void)
     running_room = 0;
 }
 
-/* ---- queueing -------------------------------------------------------------------------------------------------------------- */
+/* ---- queueing ------------------------------------------------------------------------------------------------------ */
 
 static void op_wait(struct cs_op *op, size_t *room, struct cs_fence *fence)
 {
@@ -241,8 +241,7 @@ void cs_device_drain(int device)
     drain(NULL, device);
 }
 
-/* ---- birth and death ---------------------------------------------------------------------------------------------------------
- */
+/* ---- birth and death ----------------------------------------------------------------------------------------------- */
 
 static CUstream stream_new(CUcontext ctx, unsigned flags, int priority)
 {
@@ -352,8 +351,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
     return CUDA_SUCCESS;
 }
 
-/* ---- questions
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 /* The getters of id, flags and device kill a capture in every mode; the others do not. */
 #define STREAM_OR_RETURN(handle, s)                                                                                              \
@@ -549,8 +547,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t len
     return cs_find(address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- words in memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- words in memory ----------------------------------------------------------------------------------------------- */
 
 static CUresult batch(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *ops, unsigned flags)
 {

@@ -16,7 +16,7 @@
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H
 
-/* ---- what a pack exports; C, so that cusim itself can read it ---------------------------------------------------- */
+/* ---- what a pack exports; C, so that cusim itself can read it ------------------------------------------------------ */
 
 #ifdef __cplusplus
 #include <cstddef>
@@ -56,7 +56,7 @@ struct cusim_pack {
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* ---- the language --------------------------------------------------------------------------------------------------- */
+/* ---- the language -------------------------------------------------------------------------------------------------- */
 
 #include <cmath>
 #include <cstdint>
@@ -138,7 +138,7 @@ CUSIM_TLS dim3 gridDim;
 #undef CUSIM_TLS
 static constexpr int warpSize = 32;
 
-/* ---- device functions ------------------------------------------------------------------------------------------------ */
+/* ---- device functions ---------------------------------------------------------------------------------------------- */
 
 /* Two streams run at the same time, so these are real atomics. Each returns the old value. */
 namespace cusim
@@ -246,7 +246,7 @@ static inline void cusim_spin_ns(unsigned long long ns)
            ns);
 }
 
-/* ---- from a kernel to its entry ---------------------------------------------------------------------------------------- */
+/* ---- from a kernel to its entry ------------------------------------------------------------------------------------ */
 
 namespace cusim
 {
