@@ -133,15 +133,15 @@ static void bad_calls(int unused)
 
     (void)unused;
     begin_facts();
-    h = vmm_create(2 * unit);
-    h2 = vmm_create(2 * unit);
-    range = mapped(2 * unit, h);
+    h = vmm_create(unit);
+    h2 = vmm_create(unit);
+    range = mapped(unit, h);
     fact("vmm.call.map_onto_a_mapping");
-    code(CU(MemMap)(range, 2 * unit, 0, h2, 0), 1, "cuMemMap");
+    code(CU(MemMap)(range, unit, 0, h2, 0), 1, "cuMemMap");
     fact("vmm.call.unmap_half");
-    code(CU(MemUnmap)(range, unit), 1, "cuMemUnmap");
+    code(CU(MemUnmap)(range, unit / 2), 1, "cuMemUnmap");
     fact("vmm.call.free_mapped_range");
-    code(CU(MemAddressFree)(range, 2 * unit), 1, "cuMemAddressFree");
+    code(CU(MemAddressFree)(range, unit), 1, "cuMemAddressFree");
 }
 
 static void split(int unused)
