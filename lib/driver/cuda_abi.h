@@ -31,7 +31,6 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUuserObject_st *CUuserObject;
 
 typedef void (*CUhostFn)(void *userData);
-typedef void (*CUstreamCallback)(CUstream hStream, int status, void *userData);
 
 /* Stream handles with a meaning of their own. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
@@ -86,6 +85,8 @@ typedef enum CUresult {
     CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
     CUDA_ERROR_UNKNOWN = 999
 } CUresult;
+
+typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
 typedef enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
@@ -422,6 +423,11 @@ typedef union CUlaunchAttributeValue {
     int cooperative;
     int priority;
     int programmaticStreamSerializationAllowed;
+    struct {
+        CUevent event;
+        int flags;
+        int triggerAtBlockStart;
+    } programmaticEvent;
 } CUlaunchAttributeValue;
 
 typedef struct CUlaunchAttribute {

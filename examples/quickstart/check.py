@@ -1,0 +1,134 @@
+"""Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART WHAT
+
+WHAT is default, break-pin, bad-input or faults.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+program, what = sys.argv[1:]
+failures = []
+
+
+def run(*options, **env):
+    return subprocess.run([program, *options], capture_output=True, text=True, env={**os.environ, **env}, timeout=300)
+
+
+def check(truth, words):
+    if not truth:
+        failures.append(words)
+
+
+def words_of(result):
+    return f"status {result.returncode}\n{result.stdout}{result.stderr}"
+
+
+def default(folder):
+    """The story is true, and the data say so."""
+    path = folder / "out.json"
+    result = run("--driver", "cusim", "--json", str(path))
+    check(result.returncode == 0, words_of(result))
+    check(result.stderr == "", f"said on the error stream: {result.stderr}")
+    check("SIMULATION" in result.stdout, "does not say loudly that the driver is a simulation")
+    if result.returncode != 0:
+        return
+    data = json.loads(path.read_text())
+    steps = 400
+    check(data["driver"] == "cusim" and data["device"], "driver or device")
+    check(data["steps"] == steps, f"steps: {data['steps']}")
+    check(60 <= data["launches_per_step"] <= 150, f"launches_per_step: {data['launches_per_step']}")
+    names = [s["name"] for s in data["stages"]]
+    check([n for n in names if n] == ["data", "forward", "backward", "optimizer", "retraction", "EMA", "commit"], f"stages: {names}")
+    check(all(s["host_us"] >= 0 and s["device_us"] >= 0 for s in data["stages"] if s["launches"]), "a stage without its times")
+    check(data["pins"] > 60 and data["pin_bytes"] > 0, "pins")
+    check(data["pin_launches_per_step"] == 1, f"pin_launches_per_step: {data['pin_launches_per_step']}")
+    check(data["unpinned"]["identical"] is False and data["unpinned"]["differing_bytes"] > 0, "unpinned")
+    check(data["pinned"]["identical"] is True and data["pinned"]["differing_bytes"] == 0, "pinned")
+    check(data["pinned"]["checksum"]["fresh"] == data["pinned"]["checksum"]["replay"], "checksums")
+    for key in "host_us_per_step", "device_us_per_step", "step_us":
+        check(data[key]["fresh"] > 0 and data[key]["replay"] > 0, key)
+    check(data["verdict"] in ("WIN", "NULL"), f"verdict: {data['verdict']}")
+    check(data["loss"]["last"] < 0.75 * data["loss"]["first"], f"loss: {data['loss']}")
+
+
+def break_pin(folder):
+    """The library refuses, naming what."""
+    path = folder / "out.json"
+    result = run("--driver", "cusim", "--break", "pin", "--json", str(path))
+    check(result.returncode == 3, words_of(result))
+    check("linear" in result.stderr and "pin" in result.stderr, f"the kernel is not named: {result.stderr}")
+    check("linear" in json.loads(path.read_text())["refused"], "the data do not say why")
+
+
+def bad_input(folder):
+    """One line that says what, and status 2."""
+    (folder / "empty").touch()
+    (folder / "short").write_text("ab cd")
+    (folder / "same").write_text("a" * 1000)
+    good = ["--driver", "cusim"]
+    cases = [
+        (["--text", str(folder / "missing")], "missing"),
+        (["--text", str(folder)], "read text"),
+        (["--text", str(folder / "empty")], "is empty"),
+        (["--text", str(folder / "short")], "has 5 characters"),
+        (["--text", str(folder / "same")], "nothing to learn"),
+        (["--text", ""], "name of a file"),
+        (["--text"], "name of a file"),
+        (["--steps", "0"], "--steps"),
+        (["--steps", "-3"], "--steps"),
+        (["--batch", "0"], "--batch"),
+        (["--batch=0"], "--batch"),
+        (["--context", "0"], "--context"),
+        (["--width", "0"], "--width"),
+        (["--layers", "0"], "--layers"),
+        (["--layers", "99999999999999999999"], "--layers"),
+        (["--width", "eight"], "eight"),
+        (["--width", ""], "--width"),
+        (["--width"], "--width"),
+        (["--batch", "65536", "--width", "16384"], "smaller"),
+        (["--width", "16384", "--layers", "256"], "out of"),
+        (["--rate", "nan"], "--rate"),
+        (["--seed", "x"], "--seed"),
+        (["--break", "everything"], "--break"),
+        (["--driver", "abacus"], "abacus"),
+        (["--colour", "blue"], "--colour"),
+        (["--" + "x" * 4000], "no option"),
+        (["steps"], "steps"),
+        (["--json", str(folder / "no" / "such" / "folder")], "cannot write"),
+    ]
+    for options, words in cases:
+        one_line(run(*good, *options), options, words)
+    one_line(run("--driver", "cusim", STEPGRAPH_CUSIM="/no/such/driver.so"), "no such driver", "/no/such/driver.so")
+    one_line(run("--driver", "auto", STEPGRAPH_DRIVER="/no/such/driver.so"), "no such driver by name", "/no/such/driver.so")
+    one_line(run(*good, CUSIM_DRIVER_VERSION="11080"), "driver too old", "11.8")
+    one_line(run(*good, CUSIM_MEMORY="200000"), "no memory", "out of device memory")
+    check(run(*good, CUSIM_KERNELS="/no/such/kernels.so").returncode == 2, "no kernels")
+
+
+def faults(folder):
+    """Whatever call of the driver fails, the program says so and ends in order."""
+    small = ["--driver", "cusim", "--steps", "12", "--check", "3", "--layers", "2", "--width", "8", "--batch", "4"]
+    for n in 1, 3, 5, 20, 60:
+        one_line(run(*small, CUSIM_FAIL=f"cuMemAlloc:{n}:2"), f"cuMemAlloc {n}", "device memory")
+    for entry in "cuLaunchKernel", "cuMemcpyHtoDAsync", "cuGraphLaunch", "cuStreamSynchronize", "cuGraphInstantiateWithParams", "cuMemFree":
+        for n in 1, 2, 7, 40:
+            result = run(*small, CUSIM_FAIL=f"{entry}:{n}:999")
+            check(result.returncode in (0, 1), f"{entry} {n}: {words_of(result)}")
+            check(result.returncode == 0 or result.stderr.startswith("quickstart: "), f"{entry} {n}: {words_of(result)}")
+            check(n > 1 or result.returncode == 1 or entry == "cuMemFree", f"{entry} {n}: not noticed")
+
+
+def one_line(result, case, words):
+    check(result.returncode == 2, f"{case}: {words_of(result)}")
+    check(result.stderr.count("\n") == 1 and result.stderr.endswith("\n"), f"{case}: not one line: {result.stderr}")
+    check(words in result.stderr, f"{case}: '{words}' is not in: {result.stderr}")
+
+
+with tempfile.TemporaryDirectory() as name:
+    {"default": default, "break-pin": break_pin, "bad-input": bad_input, "faults": faults}[what](pathlib.Path(name))
+for words in failures:
+    print(words)
+sys.exit(1 if failures else 0)

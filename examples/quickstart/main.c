@@ -1,0 +1,134 @@
+/*
+ * Introduces the order of things: open a session, make pins, run, record, prove, decide, replay. And how errors are told.
+ */
+#include "quickstart.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+int fail(int status, const char *format, ...)
+{
+    va_list arguments;
+
+    fflush(stdout);
+    fputs("quickstart: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return status;
+}
+
+int library(stepgraph_status status)
+{
+    stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
+
+    if (status == STEPGRAPH_OK)
+        return 0;
+    stepgraph_last_error(&error);
+    fail(0, "%s", *error.message != 0 ? error.message : stepgraph_status_name(status));
+
+    switch (status) {
+    case STEPGRAPH_ERR_REFUSED:
+        return EXIT_REFUSED;
+    case STEPGRAPH_ERR_NO_DRIVER:
+    case STEPGRAPH_ERR_OLD_DRIVER:
+    case STEPGRAPH_ERR_MEMORY:
+    case STEPGRAPH_ERR_UNSUPPORTED:
+        return EXIT_INPUT;
+    default:
+        return EXIT_STORY;
+    }
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static int tell(struct model *model, stepgraph_step *step, struct findings *findings)
+{
+    const struct options *options = model->options;
+
+    if (!options->break_pin) {
+        TRY(story_unpinned(model, findings));
+        report_unpinned(model, findings);
+    }
+
+    TRY(model_pin(model, options->break_pin ? model->layers[0].weight->part[VALUE].name : NULL));
+    TRY(story_pinned(model, step, findings));
+    report_pinned(findings);
+    report_measured(model->driver, &findings->measured);
+
+    printf("Training: %d steps, every one a replay\n", options->steps);
+    TRY(library(stepgraph_step_set_timing(step, 0)));
+    TRY(train(model, step, &findings->progress));
+    printf("  %.2f s; loss %.4f -> %.4f\n", findings->progress.seconds, (double)findings->progress.first_loss,
+           (double)findings->progress.last_loss);
+
+    if (findings->unpinned.identical)
+        return fail(EXIT_STORY, "the graph without pins gave the right result; it should not have");
+    if (!findings->pinned.identical)
+        return fail(EXIT_STORY, "the graph with pins gave another result than the launches");
+    return 0;
+}
+
+static int run(const struct options *options, const struct text *text, FILE *json)
+{
+    struct driver driver = {0};
+    struct model model = {0};
+    struct findings findings = {0};
+    stepgraph_step *step = NULL;
+    stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
+
+    int status = driver_open(&driver, options->driver);
+    if (status == 0)
+        status = model_create(&model, options, text, &driver);
+    if (status == 0) {
+        report_start(&model);
+        config.name = "train";
+        config.flags = STEPGRAPH_STEP_TIMING | STEPGRAPH_STEP_STRICT_FEEDS;
+        status = library(stepgraph_step_begin(driver.session, &config, &step));
+    }
+    if (status == 0)
+        status = tell(&model, step, &findings);
+
+    if (json != NULL && status == EXIT_REFUSED) {
+        stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
+        stepgraph_step_error(step, &error);
+        report_refusal_json(json, &model, error.message);
+    } else if (json != NULL && findings.progress.seconds > 0) {
+        report_json(json, &model, &findings);
+    }
+
+    /* In reverse: what was recorded, what it was recorded over, the session. */
+    stepgraph_step_destroy(step);
+    int destroyed = model_destroy(&model), closed = driver_close(&driver);
+    return status != 0 ? status : destroyed != 0 ? destroyed : closed;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct text text = {0};
+    FILE *json = NULL;
+
+    int status = options_read(&options, argc, argv);
+    if (status != 0)
+        return status;
+    if (options.help) {
+        options_help();
+        return 0;
+    }
+
+    status = text_load(&text, &options);
+    if (status == 0 && options.json != NULL) {
+        json = fopen(options.json, "w");
+        if (json == NULL)
+            status = fail(EXIT_INPUT, "cannot write '%s': %s; give another file with --json", options.json, strerror(errno));
+    }
+    if (status == 0)
+        status = run(&options, &text, json);
+    if (json != NULL && fclose(json) != 0 && status == 0)
+        status = fail(EXIT_INPUT, "cannot write '%s': %s", options.json, strerror(errno));
+    text_free(&text);
+    return status;
+}

@@ -1,0 +1,21 @@
+/**
+ * @file
+ * libstepgraph: capture a training step once, replay it safely. Include this file only.
+ *
+ * Objects, from the outside in: a #stepgraph_session is opened once per device; a #stepgraph_pin is a named range of device memory with
+ * a stable address; a #stepgraph_step is one stretch of work, recorded once and replayed many times.
+ *
+ * Every call says three things about itself: `threads` (any: callable from every thread at once; handle: one thread at a time for a
+ * session and all that belongs to it), `capture` (yes: may run while this thread records a step) and `waits` (never, stream or device).
+ */
+#ifndef STEPGRAPH_STEPGRAPH_H
+#define STEPGRAPH_STEPGRAPH_H
+
+#include "arena.h"
+#include "audit.h"
+#include "base.h"
+#include "pin.h"
+#include "session.h"
+#include "step.h"
+
+#endif

@@ -1,0 +1,137 @@
+/* The launch counter: what the host says, what the wrapper launched, what the library itself launched. */
+#include "session_p.h"
+#include "step_p.h"
+#include "structs.h"
+
+void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n)
+{
+    unsigned int index = (unsigned int)kind < STEPGRAPH_KINDS ? (unsigned int)kind : STEPGRAPH_KIND_KERNEL;
+
+    atomic_fetch_add_explicit(&counter->n[index], n, memory_order_relaxed);
+}
+
+/* A thread is known by the address of its own copy of this. */
+static const void *this_thread(void)
+{
+    static _Thread_local char me;
+    return &me;
+}
+
+/* Note whether one thread counts or several. Costs one load when nothing changes. */
+static inline void note_thread(stepgraph_session *session)
+{
+    const void *me = this_thread(), *first = atomic_load_explicit(&session->counting_thread, memory_order_relaxed);
+
+    if (first == me)
+        return;
+    if (first == NULL && atomic_compare_exchange_strong(&session->counting_thread, &first, me))
+        return;
+    if (first != me)
+        atomic_store_explicit(&session->many_threads, true, memory_order_relaxed);
+}
+
+void stepgraph_session_count(stepgraph_session *session, stepgraph_kind kind, uint64_t n)
+{
+    if (session == NULL)
+        return;
+    note_thread(session);
+    sg__count(&session->host, kind, n);
+}
+
+uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind)
+{
+    return atomic_load_explicit(&session->host.n[kind], memory_order_relaxed) +
+           atomic_load_explicit(&session->wrapper.n[kind], memory_order_relaxed);
+}
+
+uint64_t sg__counted_all(const stepgraph_session *session)
+{
+    return sg__counted(session, STEPGRAPH_KIND_KERNEL) + sg__counted(session, STEPGRAPH_KIND_COPY) +
+           sg__counted(session, STEPGRAPH_KIND_SET) + sg__counted(session, STEPGRAPH_KIND_HOST);
+}
+
+stepgraph_exactness sg__exactness(const stepgraph_session *session)
+{
+    const void *first = atomic_load(&session->counting_thread);
+
+    if (first == NULL)
+        return STEPGRAPH_NOT_INSTRUMENTED;
+    if (session->drain != NULL || first != this_thread() || atomic_load(&session->many_threads))
+        return STEPGRAPH_LOWER_BOUND;
+    return STEPGRAPH_EXACT;
+}
+
+static void read_counter(uint64_t *to, const sg__counter *counter)
+{
+    for (int i = 0; i < STEPGRAPH_KINDS_ROOM; i++)
+        to[i] = atomic_load_explicit(&counter->n[i], memory_order_relaxed);
+}
+
+stepgraph_status stepgraph_session_sample(stepgraph_session *session, uint32_t flags, stepgraph_sample *sample_out)
+{
+    stepgraph_sample sample = STEPGRAPH_SAMPLE_INIT;
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (session == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no session to sample: the pointer is NULL");
+    if ((flags & ~(uint32_t)STEPGRAPH_SAMPLE_DRAIN) != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown sample flags 0x%x", flags);
+
+    if ((flags & STEPGRAPH_SAMPLE_DRAIN) != 0) {
+        status = sg__not_capturing(session, "a drained sample cannot be taken");
+        if (status != STEPGRAPH_OK)
+            return status;
+        status = session->drain != NULL ? session->drain(session->drain_user) : STEPGRAPH_OK;
+        if (status != STEPGRAPH_OK)
+            return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+        status = sg__enter(session);
+        if (status != STEPGRAPH_OK)
+            return status;
+        status = sg__session_wait(session);
+        sg__leave(session);
+        if (status != STEPGRAPH_OK)
+            return status;
+    }
+    sample.exactness = sg__exactness(session);
+    if (sample.exactness == STEPGRAPH_LOWER_BOUND && (flags & STEPGRAPH_SAMPLE_DRAIN) != 0)
+        sample.exactness = STEPGRAPH_EXACT;
+    read_counter(sample.host, &session->host);
+    read_counter(sample.wrapper, &session->wrapper);
+    read_counter(sample.library, &session->library);
+    return sg__struct_write(sample_out, &sample, sizeof sample, offsetof(stepgraph_sample, wrapper), "stepgraph_sample");
+}
+
+stepgraph_status stepgraph_session_launch(stepgraph_session *session, const stepgraph_launch *launch)
+{
+    stepgraph_launch l;
+    stepgraph_status status;
+    CUstream stream;
+
+    sg__error_clear();
+    if (session == NULL || launch == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to launch: %s is NULL", session == NULL ? "the session" : "the launch");
+    status = sg__struct_read(&l, sizeof l, offsetof(stepgraph_launch, flags) + sizeof l.flags, launch, "stepgraph_launch");
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (l.function == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to launch: the function is NULL");
+    if (l.flags != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown launch flags 0x%x", l.flags);
+    for (int i = 0; i < 3; i++) {
+        l.grid[i] = l.grid[i] != 0 ? l.grid[i] : 1;
+        l.block[i] = l.block[i] != 0 ? l.block[i] : 1;
+    }
+
+    stream = l.stream != NULL ? l.stream : session->stream;
+    SG__CU(session->driver, LaunchKernel, l.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes,
+           stream, l.arguments, l.extra);
+    note_thread(session);
+    sg__count(&session->wrapper, STEPGRAPH_KIND_KERNEL, 1);
+    return STEPGRAPH_OK;
+
+fail:
+    if (session->capturing != NULL)
+        sg__step_break(session->capturing);
+    return status;
+}

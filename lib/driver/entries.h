@@ -1,0 +1,75 @@
+/*
+ * The driver entry points that the library calls: name without "cu", CUDA version whose signature we use, parameters.
+ *
+ * The version matters: the same base name has other parameters at other versions (cuStreamGetCaptureInfo takes three, six or seven).
+ * tests/abi/ compares each signature with the toolkit's. An OPTIONAL entry is NULL where the driver is older than its version.
+ */
+#ifndef STEPGRAPH_DRIVER_ENTRIES_H
+#define STEPGRAPH_DRIVER_ENTRIES_H
+
+/* clang-format off */
+#define SG__DRIVER_ENTRIES(REQUIRED, OPTIONAL) \
+    REQUIRED(Init, 2000, (unsigned int flags)) \
+    REQUIRED(GetErrorName, 6000, (CUresult code, const char **name)) \
+    REQUIRED(DeviceGetCount, 2000, (int *count)) \
+    REQUIRED(DeviceGet, 2000, (CUdevice *device, int ordinal)) \
+    REQUIRED(DeviceGetName, 2000, (char *name, int bytes, CUdevice device)) \
+    REQUIRED(DeviceGetAttribute, 2000, (int *value, CUdevice_attribute attribute, CUdevice device)) \
+    REQUIRED(DevicePrimaryCtxRetain, 7000, (CUcontext *context, CUdevice device)) \
+    REQUIRED(DevicePrimaryCtxRelease, 11000, (CUdevice device)) \
+    REQUIRED(CtxPushCurrent, 4000, (CUcontext context)) \
+    REQUIRED(CtxPopCurrent, 4000, (CUcontext *context)) \
+    REQUIRED(CtxGetDevice, 2000, (CUdevice *device)) \
+    REQUIRED(CtxGetId, 12000, (CUcontext context, unsigned long long *id)) \
+    REQUIRED(StreamCreate, 2000, (CUstream *stream, unsigned int flags)) \
+    REQUIRED(StreamDestroy, 4000, (CUstream stream)) \
+    REQUIRED(StreamSynchronize, 2000, (CUstream stream)) \
+    REQUIRED(StreamGetFlags, 5050, (CUstream stream, unsigned int *flags)) \
+    REQUIRED(StreamGetCtx, 9020, (CUstream stream, CUcontext *context)) \
+    REQUIRED(StreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned int flags)) \
+    REQUIRED(StreamIsCapturing, 10000, (CUstream stream, CUstreamCaptureStatus *status)) \
+    REQUIRED(StreamBeginCapture, 10010, (CUstream stream, CUstreamCaptureMode mode)) \
+    REQUIRED(StreamEndCapture, 10000, (CUstream stream, CUgraph *graph)) \
+    REQUIRED(StreamGetCaptureInfo, 11030, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, \
+                                           const CUgraphNode **dependencies, size_t *n)) \
+    REQUIRED(ThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *mode)) \
+    REQUIRED(EventCreate, 2000, (CUevent *event, unsigned int flags)) \
+    REQUIRED(EventDestroy, 4000, (CUevent event)) \
+    REQUIRED(EventRecord, 2000, (CUevent event, CUstream stream)) \
+    REQUIRED(EventQuery, 2000, (CUevent event)) \
+    REQUIRED(EventSynchronize, 2000, (CUevent event)) \
+    REQUIRED(EventElapsedTime, 2000, (float *milliseconds, CUevent start, CUevent end)) \
+    REQUIRED(MemAlloc, 3020, (CUdeviceptr *address, size_t bytes)) \
+    REQUIRED(MemFree, 3020, (CUdeviceptr address)) \
+    REQUIRED(MemHostAlloc, 2020, (void **memory, size_t bytes, unsigned int flags)) \
+    REQUIRED(MemFreeHost, 2000, (void *memory)) \
+    REQUIRED(MemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
+    REQUIRED(MemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+    REQUIRED(MemcpyDtoDAsync, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+    REQUIRED(MemsetD8Async, 3020, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)) \
+    REQUIRED(PointerGetAttributes, 7000, (unsigned int n, CUpointer_attribute *attributes, void **values, CUdeviceptr address)) \
+    REQUIRED(ModuleLoadData, 2000, (CUmodule *module, const void *image)) \
+    REQUIRED(ModuleUnload, 2000, (CUmodule module)) \
+    REQUIRED(ModuleGetFunction, 2000, (CUfunction *function, CUmodule module, const char *name)) \
+    REQUIRED(LaunchKernel, 4000, (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, \
+                                  unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **arguments, \
+                                  void **extra)) \
+    REQUIRED(GraphGetNodes, 10000, (CUgraph graph, CUgraphNode *nodes, size_t *n)) \
+    REQUIRED(GraphNodeGetType, 10000, (CUgraphNode node, CUgraphNodeType *type)) \
+    REQUIRED(GraphKernelNodeGetParams, 12000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)) \
+    REQUIRED(GraphMemcpyNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMCPY3D *params)) \
+    REQUIRED(GraphMemsetNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)) \
+    REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
+    REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
+    REQUIRED(GraphGetEdges, 10000, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)) \
+    REQUIRED(GraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *graph)) \
+    REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
+    REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \
+    REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \
+    REQUIRED(GraphExecDestroy, 10000, (CUgraphExec exec)) \
+    REQUIRED(GraphDestroy, 10000, (CUgraph graph)) \
+    OPTIONAL(FuncGetName, 12030, (const char **name, CUfunction function)) \
+    OPTIONAL(FuncGetParamInfo, 12040, (CUfunction function, size_t index, size_t *offset, size_t *bytes))
+/* clang-format on */
+
+#endif

@@ -1,0 +1,292 @@
+#include "feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graveyard.h"
+#include "pin_p.h"
+
+/* Feeds are arrays that kernels read by wide loads; cells are scalars, kept close so that a thousand of them stay a small copy. */
+#define FEED_ALIGNMENT 256u
+#define CELL_ALIGNMENT 16u
+
+struct sg__bank {
+    sg__bank *next;
+    CUdeviceptr base;
+    uint64_t bytes, used;
+    stepgraph_pin *pins;
+    size_t n_pins, n_adopted;
+
+    sg__ring ring;
+    bool open;          /* The ring's slot takes values that wait to be sent. */
+    uint64_t round;     /* Counts the openings: a pin whose fed_round is another has not been fed since. */
+    uint64_t low, high; /* The part of the slot that changed. */
+    size_t n_fed;
+};
+
+/* ---- banks ------------------------------------------------------------------------------------------------------- */
+
+static void bank_free(stepgraph_session *session, sg__bank *bank)
+{
+    sg__bury(session, SG__GRAVE_DEVICE, bank->base);
+    sg__ring_free(session, &bank->ring);
+    free(bank);
+}
+
+static stepgraph_status bank_make(stepgraph_session *session, uint64_t bytes, sg__bank **bank_out)
+{
+    sg__bank *bank = calloc(1, sizeof *bank);
+    stepgraph_status status;
+
+    if (bank == NULL)
+        return sg__fail_memory("host", sizeof *bank);
+    bank->bytes = bytes;
+    status = sg__ring_init(session, &bank->ring, bytes, session->feed_slots);
+    if (status == STEPGRAPH_OK)
+        status = sg__device_alloc(session, &bank->base, bytes);
+    if (status != STEPGRAPH_OK) {
+        bank_free(session, bank);
+        return status;
+    }
+    SG__CU(session->driver, MemsetD8Async, bank->base, 0, bytes, session->stream);
+    bank->next = session->banks;
+    session->banks = bank;
+    *bank_out = bank;
+    return STEPGRAPH_OK;
+
+fail:
+    bank_free(session, bank);
+    return status;
+}
+
+static uint64_t align(uint64_t offset, uint64_t alignment)
+{
+    return (offset + alignment - 1) / alignment * alignment;
+}
+
+stepgraph_status sg__bank_join(stepgraph_pin *pin)
+{
+    stepgraph_session *session = pin->session;
+    uint64_t alignment = pin->role == STEPGRAPH_ROLE_CELL ? CELL_ALIGNMENT : FEED_ALIGNMENT;
+    stepgraph_status status;
+    sg__bank *bank;
+
+    for (bank = session->banks; bank != NULL; bank = bank->next)
+        if (align(bank->used, alignment) + pin->bytes <= bank->bytes)
+            break;
+    if (bank == NULL) {
+        status = bank_make(session, pin->bytes > session->feed_bytes ? pin->bytes : session->feed_bytes, &bank);
+        if (status != STEPGRAPH_OK)
+            return sg__fail_prefix(status, "pin '%s', and room for %u steps ahead: ", pin->name, session->feed_slots);
+    }
+    pin->bank = bank;
+    pin->offset = align(bank->used, alignment);
+    pin->slot = bank->ring.slot;
+    pin->fed_round = bank->round - 1;
+    pin->next_in_bank = bank->pins;
+    bank->pins = pin;
+    bank->n_pins++;
+    bank->used = pin->offset + pin->bytes;
+    if (pin->adopted)
+        bank->n_adopted++;
+    else
+        pin->address = bank->base + pin->offset;
+
+    /* The place may have belonged to another pin before. */
+    memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    SG__CU(session->driver, MemsetD8Async, bank->base + pin->offset, 0, pin->bytes, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+void sg__bank_leave(stepgraph_pin *pin)
+{
+    sg__bank *bank = pin->bank;
+    stepgraph_pin **link = &bank->pins;
+
+    while (*link != pin)
+        link = &(*link)->next_in_bank;
+    *link = pin->next_in_bank;
+    bank->n_pins--;
+    bank->n_adopted -= pin->adopted ? 1 : 0;
+    if (bank->open && pin->fed_round == bank->round)
+        bank->n_fed--;
+    if (bank->n_pins == 0) {
+        bank->used = 0;
+        bank->open = false;
+    }
+    pin->bank = NULL;
+}
+
+void sg__banks_free(stepgraph_session *session)
+{
+    while (session->banks != NULL) {
+        sg__bank *bank = session->banks;
+        session->banks = bank->next;
+        bank_free(session, bank);
+    }
+}
+
+/* ---- feeding ----------------------------------------------------------------------------------------------------- */
+
+stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64_t bytes)
+{
+    stepgraph_session *session;
+    unsigned char *place;
+    sg__bank *bank;
+
+    sg__error_clear();
+    if (pin == NULL || data == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to feed: %s is NULL", pin == NULL ? "the pin" : "the data");
+    if (pin->bank == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is neither a FEED nor a CELL: use stepgraph_pin_write()", pin->name);
+    if (bytes > pin->bytes)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes and was fed %llu", pin->name, (unsigned long long)pin->bytes,
+                        (unsigned long long)bytes);
+    session = pin->session;
+    bank = pin->bank;
+
+    if (!bank->open) {
+        bool waited;
+        stepgraph_status status = sg__ring_next(session, &bank->ring, &waited);
+        if (status != STEPGRAPH_OK)
+            return sg__log_failure(session, status);
+        session->pin_stats.feed_waits += waited ? 1 : 0;
+        bank->open = true;
+        bank->round++;
+        bank->low = bank->bytes;
+        bank->high = 0;
+        bank->n_fed = 0;
+        session->fed = true;
+    }
+    place = sg__ring_slot(&bank->ring, bank->ring.slot) + pin->offset;
+    memcpy(place, data, bytes);
+    memset(place + bytes, 0, pin->bytes - bytes);
+
+    pin->slot = bank->ring.slot;
+    if (pin->fed_round != bank->round) {
+        pin->fed_round = bank->round;
+        bank->n_fed++;
+    }
+    if (pin->offset < bank->low)
+        bank->low = pin->offset;
+    if (pin->offset + pin->bytes > bank->high)
+        bank->high = pin->offset + pin->bytes;
+    pin->feeds++;
+    session->pin_stats.feeds++;
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status feed_scalar(stepgraph_pin *pin, const void *value, uint64_t bytes)
+{
+    if (pin != NULL && pin->bytes != bytes)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes and was fed a scalar of %llu", pin->name,
+                        (unsigned long long)pin->bytes, (unsigned long long)bytes);
+    return stepgraph_pin_feed(pin, value, bytes);
+}
+
+stepgraph_status stepgraph_pin_feed_f32(stepgraph_pin *pin, float value)
+{
+    return feed_scalar(pin, &value, sizeof value);
+}
+
+stepgraph_status stepgraph_pin_feed_f64(stepgraph_pin *pin, double value)
+{
+    return feed_scalar(pin, &value, sizeof value);
+}
+
+stepgraph_status stepgraph_pin_feed_u32(stepgraph_pin *pin, uint32_t value)
+{
+    return feed_scalar(pin, &value, sizeof value);
+}
+
+stepgraph_status stepgraph_pin_feed_u64(stepgraph_pin *pin, uint64_t value)
+{
+    return feed_scalar(pin, &value, sizeof value);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+/* The copy takes everything from low to high: bring along the values in between that were not fed this time. */
+static void carry_over(sg__bank *bank)
+{
+    unsigned int slot = bank->ring.slot;
+
+    for (stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
+        if (pin->fed_round != bank->round && pin->offset >= bank->low && pin->offset < bank->high) {
+            if (pin->slot != slot)
+                memcpy(sg__ring_slot(&bank->ring, slot) + pin->offset, sg__ring_slot(&bank->ring, pin->slot) + pin->offset, pin->bytes);
+            pin->slot = slot;
+        }
+}
+
+/* Adopted feeds live elsewhere: from the bank to their own places, in one launch. */
+static stepgraph_status scatter(stepgraph_session *session, const sg__bank *bank)
+{
+    sg__range *ranges = malloc(bank->n_adopted * sizeof *ranges);
+    stepgraph_status status;
+    size_t n = 0;
+
+    if (ranges == NULL)
+        return sg__fail_memory("host", bank->n_adopted * sizeof *ranges);
+    for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
+        if (pin->adopted && pin->fed_round == bank->round)
+            ranges[n++] = (sg__range){.a = pin->address, .b = bank->base + pin->offset, .bytes = pin->bytes};
+    status = n > 0 ? sg__commit_now(session, ranges, n) : STEPGRAPH_OK;
+    free(ranges);
+    return status;
+}
+
+static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
+{
+    uint64_t bytes = bank->high - bank->low;
+    stepgraph_status status;
+
+    if (bank->n_fed < bank->n_pins)
+        carry_over(bank);
+    SG__CU(session->driver, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
+           session->stream);
+    sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
+    session->pin_stats.feed_copies++;
+    session->pin_stats.feed_bytes += bytes;
+    bank->open = false;
+    status = sg__ring_sent(session, &bank->ring);
+    if (status == STEPGRAPH_OK && bank->n_adopted > 0)
+        status = scatter(session, bank);
+    return status;
+
+fail:
+    return status;
+}
+
+stepgraph_status sg__feeds_send(stepgraph_session *session)
+{
+    for (sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        if (bank->open) {
+            stepgraph_status status = send_bank(session, bank);
+            if (status != STEPGRAPH_OK)
+                return status;
+        }
+    session->fed = false;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status stepgraph_session_flush(stepgraph_session *session)
+{
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (session == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no session to flush: the pointer is NULL");
+    status = sg__not_capturing(session, "feeds cannot be sent");
+    if (status != STEPGRAPH_OK || !session->fed)
+        return status;
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__feeds_send(session);
+    sg__leave(session);
+    return sg__log_failure(session, status);
+}

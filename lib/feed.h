@@ -1,0 +1,22 @@
+/*
+ * Feeds and cells: values that the host hands over before a step.
+ *
+ * They lie side by side in a *bank*: one range of device memory, and a ring of page-locked slots, each an image of it. A value goes into
+ * the ring's next slot; one copy of the part that changed takes them all to the device.
+ */
+#ifndef STEPGRAPH_FEED_H
+#define STEPGRAPH_FEED_H
+
+#include "session_p.h"
+
+/* Give a FEED or CELL its place, and its address unless it is adopted. */
+stepgraph_status sg__bank_join(stepgraph_pin *pin);
+void sg__bank_leave(stepgraph_pin *pin);
+
+/* Free all banks. In a dead context only the host's side. */
+void sg__banks_free(stepgraph_session *session);
+
+/* Enqueue the copies of what was fed. The context is current and nothing records on the stream. */
+stepgraph_status sg__feeds_send(stepgraph_session *session);
+
+#endif

@@ -1,0 +1,259 @@
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../error.h"
+#include "arguments.h"
+
+/* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
+static bool may_be_address(uint64_t value)
+{
+    return value >= 0x10000 && value < (uint64_t)1 << 57;
+}
+
+/* Make room for one more item of `bytes` in an array that grows by doubling. */
+static void *grow(void *array, size_t n, size_t bytes)
+{
+    if (n != 0 && (n < 16 || (n & (n - 1)) != 0))
+        return array;
+    return realloc(array, (n < 16 ? 16 : 2 * n) * bytes);
+}
+
+static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
+{
+    void *larger;
+
+    if (!may_be_address(word.value))
+        return STEPGRAPH_OK;
+    larger = grow(out->words, out->n_words, sizeof *out->words);
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_words * sizeof *out->words);
+    out->words = larger;
+    word.node = (uint32_t)(out->n_nodes - 1);
+    out->words[out->n_words++] = word;
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status add_unread(sg__graph *out)
+{
+    void *larger = grow(out->unread, out->n_unread, sizeof *out->unread);
+
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_unread * sizeof *out->unread);
+    out->unread = larger;
+    out->unread[out->n_unread++] = (uint32_t)(out->n_nodes - 1);
+    return STEPGRAPH_OK;
+}
+
+/* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
+
+static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    sg__graph_node *node = &out->nodes[out->n_nodes - 1];
+    sg__arguments arguments;
+    stepgraph_status status;
+
+    memset(&arguments, 0, sizeof arguments);
+    SG__CU(driver, GraphKernelNodeGetParams, handle, &arguments.params);
+    node->function = arguments.params.func;
+    arguments.layout = sg__layout_of(driver, &out->layouts, arguments.params.func);
+    if (arguments.layout == NULL)
+        return sg__fail_memory("host", sizeof *arguments.layout);
+    if (arguments.layout->name != NULL)
+        node->name = arguments.layout->name;
+    if (!arguments.layout->known)
+        return add_unread(out);
+    sg__arguments_open(&arguments);
+
+    for (uint16_t i = 0; i < arguments.layout->n; i++) {
+        const unsigned char *argument = sg__argument(&arguments, i);
+        for (size_t at = 0; argument != NULL && at + 8 <= arguments.layout->arguments[i].bytes; at += 8) {
+            sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
+            memcpy(&word.value, argument + at, sizeof word.value);
+            status = add_word(out, word);
+            if (status != STEPGRAPH_OK)
+                return status;
+        }
+    }
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+/* ---- the other nodes that hold addresses ------------------------------------------------------------------------- */
+
+static sg__graph_word operand(sg__word_place place, CUmemorytype type, const void *host, CUdeviceptr device)
+{
+    /* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
+    return (sg__graph_word){.place = (uint16_t)place, .host = type == CU_MEMORYTYPE_HOST,
+                            .value = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device};
+}
+
+static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    stepgraph_status status;
+    CUDA_MEMCPY3D params;
+
+    memset(&params, 0, sizeof params);
+    SG__CU(driver, GraphMemcpyNodeGetParams, handle, &params);
+    status = STEPGRAPH_OK;
+    if (params.srcMemoryType != CU_MEMORYTYPE_ARRAY)
+        status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, params.srcHost, params.srcDevice));
+    if (status == STEPGRAPH_OK && params.dstMemoryType != CU_MEMORYTYPE_ARRAY)
+        status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, params.dstHost, params.dstDevice));
+fail:
+    return status;
+}
+
+static stepgraph_status read_set(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    CUDA_MEMSET_NODE_PARAMS params;
+    stepgraph_status status;
+
+    memset(&params, 0, sizeof params);
+    SG__CU(driver, GraphMemsetNodeGetParams, handle, &params);
+    return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst});
+
+fail:
+    return status;
+}
+
+static stepgraph_status read_allocation(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS params;
+    stepgraph_status status;
+    void *larger;
+
+    memset(&params, 0, sizeof params);
+    SG__CU(driver, GraphMemAllocNodeGetParams, handle, &params);
+    larger = grow(out->owned, out->n_owned, sizeof *out->owned);
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_owned * sizeof *out->owned);
+    out->owned = larger;
+    out->owned[out->n_owned++] =
+        (sg__graph_range){.start = params.dptr, .bytes = params.bytesize, .node = (uint32_t)(out->n_nodes - 1)};
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+static stepgraph_status read_free(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    CUdeviceptr address = 0;
+    stepgraph_status status;
+    void *larger;
+
+    SG__CU(driver, GraphMemFreeNodeGetParams, handle, &address);
+    larger = grow(out->freed, out->n_freed, sizeof *out->freed);
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_freed * sizeof *out->freed);
+    out->freed = larger;
+    out->freed[out->n_freed++] = address;
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/* depth 0: the nodes that were recorded; deeper ones belong to a child graph. */
+static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out);
+
+static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, uint32_t top, unsigned int depth, sg__graph *out)
+{
+    stepgraph_status status;
+    CUgraphNodeType type;
+    void *larger;
+    CUgraph child;
+
+    SG__CU(driver, GraphNodeGetType, handle, &type);
+    larger = grow(out->nodes, out->n_nodes, sizeof *out->nodes);
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_nodes * sizeof *out->nodes);
+    out->nodes = larger;
+    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top, .name = sg__node_kind_name(type)};
+
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return read_kernel(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return read_copy(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return read_set(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return read_allocation(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return read_free(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        SG__CU(driver, GraphChildGraphNodeGetGraph, handle, &child);
+        return read_nodes(driver, child, depth + 1, out);
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return STEPGRAPH_OK; /* No address of device memory in them. */
+    default:
+        return add_unread(out); /* Among them types that are younger than this library. */
+    }
+
+fail:
+    return status;
+}
+
+static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out)
+{
+    uint32_t parent = depth > 0 ? out->nodes[out->n_nodes - 1].top : 0;
+    CUgraphNode *handles = NULL;
+    stepgraph_status status;
+    size_t n = 0;
+
+    SG__CU(driver, GraphGetNodes, graph, NULL, &n);
+    if (n == 0)
+        return STEPGRAPH_OK; /* An array with room for none is an error to the driver. */
+    handles = malloc(n * sizeof(CUgraphNode));
+    if (handles == NULL)
+        return sg__fail_memory("host", n * sizeof(CUgraphNode));
+    SG__CU(driver, GraphGetNodes, graph, handles, &n);
+    status = STEPGRAPH_OK;
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = read_node(driver, handles[i], depth > 0 ? parent : (uint32_t)i, depth, out);
+
+fail:
+    free(handles);
+    return status;
+}
+
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out)
+{
+    memset(out, 0, sizeof *out);
+    return read_nodes(driver, graph, 0, out);
+}
+
+void sg__graph_free_words(sg__graph *graph)
+{
+    free(graph->words);
+    graph->words = NULL;
+    graph->n_words = 0;
+}
+
+void sg__graph_free(sg__graph *graph)
+{
+    sg__graph_free_words(graph);
+    sg__layouts_free(&graph->layouts);
+    free(graph->nodes);
+    free(graph->owned);
+    free(graph->freed);
+    free(graph->unread);
+    memset(graph, 0, sizeof *graph);
+}
+
+size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument)
+{
+    const sg__layout *layout = sg__layout_known(&graph->layouts, graph->nodes[node].function);
+
+    return layout != NULL && argument < layout->n ? layout->arguments[argument].bytes : 0;
+}

@@ -1,0 +1,86 @@
+#include "layout.h"
+
+#include <stdlib.h>
+
+/* The slot of a function, or the free one where it belongs. There is always a free one. */
+static sg__layout *find(sg__layout *slots, size_t room, CUfunction function)
+{
+    size_t at = ((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15ull % room;
+
+    while (slots[at].function != NULL && slots[at].function != function)
+        at = (at + 1) % room;
+    return &slots[at];
+}
+
+static bool make_room(sg__layouts *layouts)
+{
+    size_t room = layouts->room != 0 ? 2 * layouts->room : 64;
+    sg__layout *slots = calloc(room, sizeof *slots);
+
+    if (slots == NULL)
+        return false;
+    for (size_t i = 0; i < layouts->room; i++)
+        if (layouts->slots[i].function != NULL)
+            *find(slots, room, layouts->slots[i].function) = layouts->slots[i];
+    free(layouts->slots);
+    layouts->slots = slots;
+    layouts->room = room;
+    return true;
+}
+
+/* Ask the driver for every argument. false: host memory is short. */
+static bool ask(const sg__driver *driver, sg__layout *layout)
+{
+    size_t offset, bytes;
+    CUresult code;
+
+    if (driver->FuncGetParamInfo == NULL)
+        return true; /* Older than 12.4: unknown, and it stays unknown. */
+    while ((code = driver->FuncGetParamInfo(layout->function, layout->n, &offset, &bytes)) == CUDA_SUCCESS) {
+        void *larger = realloc(layout->arguments, (layout->n + 1u) * sizeof *layout->arguments);
+        if (larger == NULL)
+            return false;
+        layout->arguments = larger;
+        layout->arguments[layout->n].offset = offset;
+        layout->arguments[layout->n].bytes = bytes;
+        layout->n++;
+    }
+    layout->known = code == CUDA_ERROR_INVALID_VALUE; /* Past the last one; anything else is a kernel that is gone. */
+    return true;
+}
+
+const sg__layout *sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function)
+{
+    static const sg__layout unknown;
+    sg__layout *layout;
+
+    if (function == NULL)
+        return &unknown;
+    if (2 * (layouts->n + 1) > layouts->room && !make_room(layouts))
+        return NULL;
+    layout = find(layouts->slots, layouts->room, function);
+    if (layout->function == NULL) {
+        layout->function = function;
+        layouts->n++;
+        layout->name = sg__function_name(driver, function);
+        if (!ask(driver, layout))
+            return NULL;
+    }
+    return layout;
+}
+
+const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function)
+{
+    const sg__layout *layout = function != NULL && layouts->room > 0 ? find(layouts->slots, layouts->room, function) : NULL;
+
+    return layout != NULL && layout->function != NULL ? layout : NULL;
+}
+
+void sg__layouts_free(sg__layouts *layouts)
+{
+    for (size_t i = 0; i < layouts->room; i++) {
+        free(layouts->slots[i].arguments);
+        free(layouts->slots[i].name);
+    }
+    free(layouts->slots);
+}

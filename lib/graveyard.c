@@ -1,0 +1,123 @@
+#include "graveyard.h"
+
+#include <stdlib.h>
+
+#include "session_p.h"
+
+typedef struct grave {
+    struct grave *next;
+    const sg__driver *driver;
+    CUcontext context;
+    sg__grave kind;
+    uintptr_t handle;
+} grave;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sg__recording *recordings;
+static grave *graves;
+
+/* With the lock held: a recording that forbids this thread to destroy anything. */
+static const sg__recording *forbidding(void)
+{
+    const sg__recording *recording = recordings;
+
+    while (recording != NULL && !recording->global && !pthread_equal(recording->thread, pthread_self()))
+        recording = recording->next;
+    return recording;
+}
+
+const char *sg__recording_here(void)
+{
+    const sg__recording *recording;
+    const char *name;
+
+    pthread_mutex_lock(&lock);
+    for (recording = recordings; recording != NULL; recording = recording->next)
+        if (pthread_equal(recording->thread, pthread_self()))
+            break;
+    name = recording != NULL ? recording->name : NULL;
+    pthread_mutex_unlock(&lock);
+    return name;
+}
+
+static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind, uintptr_t handle)
+{
+    unsigned long long id;
+    CUcontext before;
+
+    /* In a dead context even destroying can crash the process; the objects are gone with it. */
+    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || driver->CtxPushCurrent(context) != CUDA_SUCCESS)
+        return;
+    switch (kind) {
+    case SG__GRAVE_EXEC:
+        driver->GraphExecDestroy((CUgraphExec)handle);
+        break;
+    case SG__GRAVE_GRAPH:
+        driver->GraphDestroy((CUgraph)handle);
+        break;
+    case SG__GRAVE_EVENT:
+        driver->EventDestroy((CUevent)handle);
+        break;
+    case SG__GRAVE_DEVICE:
+        driver->MemFree((CUdeviceptr)handle);
+        break;
+    case SG__GRAVE_HOST:
+        driver->MemFreeHost((void *)handle);
+        break;
+    }
+    driver->CtxPopCurrent(&before);
+}
+
+void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
+{
+    bool forbidden;
+
+    if (handle == 0 || session->forks != sg__fork_count())
+        return;
+    pthread_mutex_lock(&lock);
+    forbidden = forbidding() != NULL;
+    if (forbidden) {
+        grave *entry = malloc(sizeof *entry);
+        if (entry != NULL) { /* Without memory for a note the object leaks, which is better than to break the recording. */
+            *entry = (grave){.next = graves, .driver = session->driver, .context = session->context, .kind = kind, .handle = handle};
+            graves = entry;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!forbidden)
+        destroy(session->driver, session->context, kind, handle);
+}
+
+void sg__recording_starts(sg__recording *recording, bool global, const char *name)
+{
+    recording->thread = pthread_self();
+    recording->global = global;
+    recording->name = name;
+    pthread_mutex_lock(&lock);
+    recording->next = recordings;
+    recordings = recording;
+    pthread_mutex_unlock(&lock);
+}
+
+void sg__recording_over(sg__recording *recording)
+{
+    sg__recording **link = &recordings;
+    grave *list = NULL;
+
+    pthread_mutex_lock(&lock);
+    while (*link != recording)
+        link = &(*link)->next;
+    *link = recording->next;
+    if (forbidding() == NULL) {
+        list = graves;
+        graves = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+
+    while (list != NULL) {
+        grave *next = list->next;
+        destroy(list->driver, list->context, list->kind, list->handle);
+        free(list);
+        list = next;
+    }
+}

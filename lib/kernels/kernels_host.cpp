@@ -1,0 +1,6 @@
+/* The device kernels, compiled for the host: what cusim runs. */
+#include <cusim/kernel.h>
+
+#include "kernels.cu"
+
+CUSIM_PACK(CUSIM_KERNEL(stepgraph_copy), CUSIM_KERNEL(stepgraph_fill), CUSIM_KERNEL(stepgraph_compare))

@@ -1,0 +1,42 @@
+/* Inside a pin, and the session's index of pins. */
+#ifndef STEPGRAPH_PIN_P_H
+#define STEPGRAPH_PIN_P_H
+
+#include "session_p.h"
+
+struct stepgraph_pin {
+    stepgraph_session *session;
+    char *name;
+    stepgraph_role role;
+    bool adopted;
+    bool verifiable;     /* The driver can tell whether the adopted memory is still the same. */
+    CUdeviceptr address; /* The master. */
+    uint64_t bytes;
+    uint64_t buffer_id;        /* Of adopted memory: never used again by the driver. */
+    CUdeviceptr former;        /* Where its value stood before the last commit outside a recording; 0: nowhere. */
+    unsigned int users;        /* Live graphs that refer to it. */
+    uint64_t given_serial;     /* The last commit that names it, */
+    uint64_t commit_serial;    /* and the last that writes it. */
+
+    /* Feeds and cells; the bank is NULL for other roles. */
+    sg__bank *bank;
+    stepgraph_pin *next_in_bank;
+    uint64_t offset;     /* In the bank's slots and in its device memory. */
+    unsigned int slot;   /* The slot that holds the latest value. */
+    uint64_t fed_round;  /* The bank's round in which it was fed last. */
+    uint64_t feeds;      /* Times it was fed. */
+};
+
+/* The pin that holds address, or NULL. */
+stepgraph_pin *sg__pin_at(const stepgraph_session *session, CUdeviceptr address);
+
+/* Index of the first pin that ends beyond address; n_pins if there is none. */
+size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address);
+
+/* Whether an adopted pin's memory is still what it was. Words in the record if not. */
+stepgraph_status sg__pin_check(const stepgraph_pin *pin);
+
+/* Copy n ranges of device memory on the session's stream, outside a recording, in one launch. Works on a copy of the list. */
+stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ranges, size_t n);
+
+#endif

@@ -1,0 +1,76 @@
+#include "ring.h"
+
+#include <string.h>
+
+#include "graveyard.h"
+#include "session_p.h"
+
+stepgraph_status sg__ring_init(stepgraph_session *session, sg__ring *ring, size_t slot_bytes, unsigned int half)
+{
+    const sg__driver *driver = session->driver;
+    size_t bytes = slot_bytes * half * 2;
+    stepgraph_status status;
+    void *memory;
+
+    memset(ring, 0, sizeof *ring);
+    status = sg__host_alloc(session, &memory, bytes);
+    if (status != STEPGRAPH_OK)
+        return status;
+    memset(memory, 0, bytes);
+    ring->memory = memory;
+    ring->slot_bytes = slot_bytes;
+    ring->half = half;
+    for (int i = 0; i < 2; i++)
+        SG__CU(driver, EventCreate, &ring->fence[i], CU_EVENT_DISABLE_TIMING);
+    return STEPGRAPH_OK;
+
+fail:
+    sg__ring_free(session, ring);
+    return status;
+}
+
+void sg__ring_free(stepgraph_session *session, sg__ring *ring)
+{
+    for (int i = 0; i < 2; i++)
+        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)ring->fence[i]);
+    sg__bury(session, SG__GRAVE_HOST, (uintptr_t)ring->memory);
+    memset(ring, 0, sizeof *ring);
+}
+
+stepgraph_status sg__ring_next(stepgraph_session *session, sg__ring *ring, bool *waited)
+{
+    const sg__driver *driver = session->driver;
+    unsigned int next = (ring->slot + 1) % (2 * ring->half), half = next / ring->half;
+    CUstreamCaptureMode before;
+    CUresult code;
+
+    *waited = false;
+    if (next % ring->half == 0 && ring->fenced[half]) {
+        before = sg__relax(session);
+        code = driver->EventQuery(ring->fence[half]);
+        if (code == CUDA_ERROR_NOT_READY) {
+            *waited = true;
+            code = driver->EventSynchronize(ring->fence[half]);
+        }
+        sg__unrelax(session, before);
+        if (code != CUDA_SUCCESS)
+            return sg__fail_driver(driver, *waited ? "cuEventSynchronize" : "cuEventQuery", code);
+        ring->fenced[half] = false;
+    }
+    ring->slot = next;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__ring_sent(stepgraph_session *session, sg__ring *ring)
+{
+    stepgraph_status status;
+
+    if (ring->slot % ring->half != ring->half - 1)
+        return STEPGRAPH_OK;
+    SG__CU(session->driver, EventRecord, ring->fence[ring->slot / ring->half], session->stream);
+    ring->fenced[ring->slot / ring->half] = true;
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}

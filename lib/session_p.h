@@ -1,0 +1,110 @@
+/* Inside a session: what pins and steps of it may use. */
+#ifndef STEPGRAPH_SESSION_P_H
+#define STEPGRAPH_SESSION_P_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <stepgraph/pin.h>
+#include <stepgraph/session.h>
+#include <stepgraph/step.h>
+
+#include "driver/driver.h"
+#include "error.h"
+#include "kernels/kernels.h"
+#include "resolve_types.h"
+#include "ring.h"
+
+typedef struct sg__bank sg__bank;
+
+/* Launches by kind, from one source. */
+typedef struct sg__counter {
+    _Atomic uint64_t n[STEPGRAPH_KINDS_ROOM];
+} sg__counter;
+
+struct stepgraph_session {
+    const sg__driver *driver;
+    CUcontext context;
+    CUdevice device;
+    CUstream stream;
+    bool context_retained; /* The primary context, to be released. */
+    bool stream_owned;
+    unsigned int forks; /* sg__fork_count() when it was opened: another value now means a forked child. */
+
+    stepgraph_log_fn log;
+    void *log_user;
+    uint32_t log_level;
+    stepgraph_status (*drain)(void *user);
+    void *drain_user;
+    stepgraph_session_info info;
+
+    sg__counter host, wrapper, library;
+    _Atomic(const void *) counting_thread; /* The first thread that counted; NULL: nobody ever did. */
+    _Atomic bool many_threads;             /* Another one did too. */
+
+    sg__kernels kernels;
+
+    /* Pins: by address, for resolving what a graph points to. */
+    stepgraph_pin **pins;
+    size_t n_pins, pins_room;
+    stepgraph_pin_stats pin_stats;
+    sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
+
+    /* Feeds. */
+    sg__bank *banks;
+    uint64_t feed_bytes;
+    uint32_t feed_slots;
+    bool fed; /* Something waits to be sent. */
+
+    /* Commits outside a recording: lists are staged in a ring and copied to one buffer, in stream order. */
+    sg__ring commit_ring;
+    CUdeviceptr commit_table;
+    size_t commit_room; /* Ranges that fit. */
+    sg__range *ranges;  /* Where a call gathers its list. */
+    size_t ranges_room;
+    uint64_t commit_serial;
+
+    /* Steps. */
+    stepgraph_step *steps;
+    stepgraph_step *capturing; /* The one that records, or NULL. */
+};
+
+/* Grows by one in every forked child. */
+unsigned int sg__fork_count(void);
+
+/* First and last thing in a public call that talks to the driver: clears the error record, refuses a dead context or a forked child, makes
+ * the context current; sg__leave() makes the caller's current again. sg__enter() fails before it changed anything. */
+stepgraph_status sg__enter(stepgraph_session *session);
+void sg__leave(stepgraph_session *session);
+
+/* Whether the context still lives in this process. The second puts words in the record if not. */
+bool sg__session_lives(const stepgraph_session *session);
+stepgraph_status sg__session_alive(const stepgraph_session *session);
+
+/* Calls that a GLOBAL or THREAD_LOCAL recording forbids (allocation, instantiation, waiting for an older event) do not concern our own
+ * recordings: they touch nothing that is being recorded. Between these two the driver lets this thread make them. */
+CUstreamCaptureMode sg__relax(const stepgraph_session *session);
+void sg__unrelax(const stepgraph_session *session, CUstreamCaptureMode before);
+
+/* Device and page-locked memory, allowed at any time. *address is 0 / NULL on failure. */
+stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
+stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint64_t bytes);
+
+/* Refuse while a step of this session records. what completes "… while step 'x' is recording". */
+stepgraph_status sg__not_capturing(const stepgraph_session *session, const char *what);
+
+/* Wait for the stream; a fault on the device becomes STEPGRAPH_ERR_LOST. The context is current. */
+stepgraph_status sg__session_wait(stepgraph_session *session);
+
+void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Log the thread's error record, and pass its status on. */
+stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status);
+
+/* counter.c: the library's own launches. */
+void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n);
+/* Launches that the host and the wrapper counted: of one kind, and of all kinds but graphs. */
+uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind);
+uint64_t sg__counted_all(const stepgraph_session *session);
+stepgraph_exactness sg__exactness(const stepgraph_session *session);
+
+#endif

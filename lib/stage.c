@@ -1,0 +1,554 @@
+/* Marks, runs and their timing. */
+#include "stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "feed.h"
+#include "graph/graph.h"
+#include "step_p.h"
+#include "structs.h"
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- series ------------------------------------------------------------------------------------------------------ */
+
+void sg__series_add(sg__series *series, double value)
+{
+    series->values[series->n++ % SG__SERIES_ROOM] = value;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+double sg__series_median(const sg__series *series)
+{
+    double sorted[SG__SERIES_ROOM];
+    size_t n = series->n < SG__SERIES_ROOM ? (size_t)series->n : SG__SERIES_ROOM;
+
+    if (n == 0)
+        return -1;
+    memcpy(sorted, series->values, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_value);
+    return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* ---- laps -------------------------------------------------------------------------------------------------------- */
+
+/* Begin a segment, or with stage SG__STAGES_MAX note the end: read the clock and the counter, record an event. */
+static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t stage)
+{
+    const sg__driver *driver = step->session->driver;
+    stepgraph_status status;
+    void *larger;
+
+    if (lap->n == lap->room) {
+        uint32_t room = lap->room != 0 ? 2 * lap->room : 16;
+        larger = realloc(lap->segments, room * sizeof *lap->segments);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *lap->segments);
+        lap->segments = larger;
+        larger = realloc(lap->events, room * sizeof *lap->events);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *lap->events);
+        lap->events = larger;
+        lap->room = room;
+    }
+    if (step->stages.timing) {
+        if (lap->n == lap->n_events) {
+            SG__CU(driver, EventCreate, &lap->events[lap->n], CU_EVENT_DEFAULT);
+            lap->n_events++;
+        }
+        SG__CU(driver, EventRecord, lap->events[lap->n], step->session->stream);
+    }
+    lap->segments[lap->n++] = (sg__segment){.stage = stage, .start_ns = now_ns(), .counted = sg__counted_all(step->session)};
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+/* Wait until a lap is over on the device; add its device time to all and, by stage, to the stages. */
+static stepgraph_status lap_collect(stepgraph_step *step, sg__lap *lap, sg__series *all, bool by_stage)
+{
+    const sg__driver *driver = step->session->driver;
+    double sums[SG__STAGES_MAX] = {0}, total = 0;
+    bool seen[SG__STAGES_MAX] = {false};
+    stepgraph_status status;
+    CUstreamCaptureMode before;
+    CUresult code;
+
+    if (!lap->pending)
+        return STEPGRAPH_OK;
+    lap->pending = false;
+    before = sg__relax(step->session);
+    code = driver->EventSynchronize(lap->events[lap->n - 1]);
+    sg__unrelax(step->session, before);
+    if (code != CUDA_SUCCESS)
+        return sg__fail_driver(driver, "cuEventSynchronize", code);
+    for (uint32_t i = 0; i + 1 < lap->n; i++) {
+        float milliseconds = 0;
+        SG__CU(driver, EventElapsedTime, &milliseconds, lap->events[i], lap->events[i + 1]);
+        sums[lap->segments[i].stage] += milliseconds * 1000.0;
+        seen[lap->segments[i].stage] = true;
+        total += milliseconds * 1000.0;
+    }
+    sg__series_add(all, total);
+    for (uint32_t i = 0; by_stage && i < step->stages.n; i++)
+        if (seen[i])
+            sg__series_add(&step->stages.stages[i]->device_us, sums[i]);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+static void lap_free(stepgraph_session *session, sg__lap *lap)
+{
+    for (uint32_t i = 0; i < lap->n_events; i++)
+        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)lap->events[i]);
+    free(lap->events);
+    free(lap->segments);
+}
+
+stepgraph_status sg__stages_collect(stepgraph_step *step)
+{
+    sg__stages *stages = &step->stages;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (uint32_t i = 0; i < SG__LAPS && status == STEPGRAPH_OK; i++) {
+        status = lap_collect(step, &stages->laps[i], &stages->device_us, true);
+        if (status == STEPGRAPH_OK)
+            status = lap_collect(step, &stages->replays[i], &stages->replay_device_us, false);
+    }
+    return status;
+}
+
+void sg__stages_free(stepgraph_step *step)
+{
+    sg__stages *stages = &step->stages;
+
+    for (uint32_t i = 0; i < SG__LAPS; i++) {
+        lap_free(step->session, &stages->laps[i]);
+        lap_free(step->session, &stages->replays[i]);
+    }
+    for (uint32_t i = 0; i < stages->n; i++)
+        free(stages->stages[i]);
+    free(stages->chapters);
+}
+
+/* ---- marks ------------------------------------------------------------------------------------------------------- */
+
+/* The stage of that name, made if need be; its index. */
+static stepgraph_status stage_named(sg__stages *stages, const char *name, uint32_t *index_out)
+{
+    sg__stage *stage;
+
+    for (uint32_t i = 0; i < stages->n; i++)
+        if (strncmp(stages->stages[i]->name, name, sizeof stages->stages[i]->name - 1) == 0) {
+            *index_out = i;
+            return STEPGRAPH_OK;
+        }
+    if (stages->n == SG__STAGES_MAX)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stage '%s' is one too many: a step has at most %u", name, SG__STAGES_MAX - 1);
+    stage = calloc(1, sizeof *stage);
+    if (stage == NULL)
+        return sg__fail_memory("host", sizeof *stage);
+    snprintf(stage->name, sizeof stage->name, "%s", name);
+    stages->stages[stages->n] = stage;
+    *index_out = stages->n++;
+    return STEPGRAPH_OK;
+}
+
+void sg__stages_place(const stepgraph_step *step, const char *next, char *text, size_t bytes)
+{
+    const sg__stages *stages = &step->stages;
+    const char *stage = stages->current < stages->n ? stages->stages[stages->current]->name : "";
+    int used;
+
+    if (next != NULL)
+        used = snprintf(text, bytes, "between %s%s%s and '%s'", stage[0] != '\0' ? "'" : "", stage[0] != '\0' ? stage : "its beginning",
+                        stage[0] != '\0' ? "'" : "", next);
+    else
+        used = snprintf(text, bytes, "between %s%s%s and its end", stage[0] != '\0' ? "'" : "", stage[0] != '\0' ? stage : "its beginning",
+                        stage[0] != '\0' ? "'" : "");
+    if (stages->nodes_alive > 0 && used > 0 && (size_t)used < bytes)
+        snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)", stages->node_alive, stages->nodes_alive - 1);
+}
+
+/* From here on the recording is in another stage. */
+static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
+{
+    sg__stages *stages = &step->stages;
+
+    if (stages->n_chapters == stages->chapters_room) {
+        size_t room = stages->chapters_room != 0 ? 2 * stages->chapters_room : 16;
+        sg__chapter *larger = realloc(stages->chapters, room * sizeof *larger);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *larger);
+        stages->chapters = larger;
+        stages->chapters_room = room;
+    }
+    stages->current = stage;
+    stages->chapters[stages->n_chapters++] = (sg__chapter){
+        .stage = stage,
+        .first_node = stages->nodes_alive,
+        .counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL),
+        .pin_kernels = step->pin_kernels,
+    };
+    return STEPGRAPH_OK;
+}
+
+const char *sg__stage_of_node(const stepgraph_step *step, uint32_t node)
+{
+    const sg__stages *stages = &step->stages;
+    size_t i = stages->n_chapters;
+
+    if (node >= step->read.n_nodes)
+        return "";
+    while (i > 1 && stages->chapters[i - 1].first_node > step->read.nodes[node].top)
+        i--;
+    return i > 0 ? stages->stages[stages->chapters[i - 1].stage]->name : "";
+}
+
+static uint64_t kernels_between(const stepgraph_step *step, size_t first, size_t end)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < step->read.n_nodes; i++)
+        n += step->read.nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL && step->read.nodes[i].top >= first && step->read.nodes[i].top < end ? 1 : 0;
+    return n;
+}
+
+void sg__stages_escaped(const stepgraph_step *step, char *text, size_t bytes)
+{
+    const sg__stages *stages = &step->stages;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; stages->n_chapters > 1 && i < stages->n_chapters; i++) {
+        const sg__chapter *chapter = &stages->chapters[i];
+        bool last = i + 1 == stages->n_chapters;
+        uint64_t counted = (last ? sg__counted(step->session, STEPGRAPH_KIND_KERNEL) : chapter[1].counted_kernels) - chapter->counted_kernels;
+        uint64_t pins = (last ? step->pin_kernels : chapter[1].pin_kernels) - chapter->pin_kernels;
+        uint64_t recorded = kernels_between(step, chapter->first_node, last ? SIZE_MAX : chapter[1].first_node) - pins;
+        const char *name = stages->stages[chapter->stage]->name;
+        int n;
+
+        if (counted <= recorded || used + 1 >= bytes)
+            continue;
+        n = snprintf(text + used, bytes - used, ", %llu of %llu in stage '%s'", (unsigned long long)recorded, (unsigned long long)counted,
+                     name[0] != '\0' ? name : "before the first mark");
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+void sg__stages_record(stepgraph_step *step)
+{
+    sg__stages *stages = &step->stages;
+
+    for (uint32_t i = 0; i < stages->n; i++)
+        stages->stages[i]->nodes = 0;
+    stages->current = SG__STAGES_MAX;
+    stages->nodes_alive = 0;
+    stages->n_chapters = 0;
+    if (stage_named(stages, "", &stages->current) == STEPGRAPH_OK)
+        (void)begin_chapter(step, stages->current);
+}
+
+void sg__stages_recorded(stepgraph_step *step, size_t nodes)
+{
+    sg__stages *stages = &step->stages;
+
+    if (stages->current < stages->n && nodes > stages->nodes_alive)
+        stages->stages[stages->current]->nodes += nodes - stages->nodes_alive;
+    stages->nodes_alive = nodes;
+}
+
+/* Is the recording still alive, and how far has it come? */
+static stepgraph_status look(stepgraph_step *step, const char *next)
+{
+    stepgraph_session *session = step->session;
+    const sg__driver *driver = session->driver;
+    sg__stages *stages = &step->stages;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUgraphNode *last = NULL;
+    cuuint64_t id = 0;
+    CUgraph graph = NULL;
+    size_t n_last = 0, nodes = 0;
+    char place[256];
+    CUresult code = driver->StreamGetCaptureInfo(session->stream, &capture, &id, &graph, &last, &n_last);
+
+    if (code == CUDA_ERROR_LOSSY_QUERY)
+        return STEPGRAPH_OK; /* Alive, with edges that this form of the question cannot tell. */
+    if (code == CUDA_SUCCESS && capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        if (driver->GraphGetNodes(graph, NULL, &nodes) == CUDA_SUCCESS) {
+            sg__stages_recorded(step, nodes);
+            if (n_last > 0)
+                sg__graph_handle_name(driver, last[0], stages->node_alive, sizeof stages->node_alive);
+        }
+        return STEPGRAPH_OK;
+    }
+    sg__stages_place(step, next, place, sizeof place);
+    if (code != CUDA_SUCCESS) {
+        sg__fail_driver(driver, "cuStreamGetCaptureInfo", code);
+        return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
+    }
+    return sg__fail(STEPGRAPH_ERR_CAPTURE,
+                    capture == CU_STREAM_CAPTURE_STATUS_NONE
+                        ? "the recording of step '%s' was ended %s by somebody else than stepgraph_step_end()"
+                        : "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a "
+                          "query of the stream) was made by this thread, or a device-wide synchronisation by another; do it before "
+                          "stepgraph_step_prepare()",
+                    step->name, place);
+}
+
+stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
+{
+    stepgraph_status status;
+    uint32_t index;
+
+    sg__error_clear();
+    if (step == NULL || name == NULL || name[0] == '\0')
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a mark needs a step and a name");
+    if (step->state != STEPGRAPH_STEP_CAPTURING && step->stages.open == 0)
+        return STEPGRAPH_OK;
+
+    if (step->state == STEPGRAPH_STEP_CAPTURING) {
+        if (step->error.status != STEPGRAPH_OK)
+            return sg__error_set(&step->error);
+        status = look(step, name);
+        if (status != STEPGRAPH_OK) {
+            sg__step_break(step);
+            return sg__log_failure(step->session, status);
+        }
+        status = stage_named(&step->stages, name, &index);
+        return status == STEPGRAPH_OK ? begin_chapter(step, index) : status;
+    }
+    status = stage_named(&step->stages, name, &index);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__enter(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = lap_point(step, &step->stages.laps[step->stages.runs % SG__LAPS], index);
+    sg__leave(step->session);
+    return status;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+stepgraph_status stepgraph_step_run_begin(stepgraph_step *step, stepgraph_run kind)
+{
+    stepgraph_session *session;
+    sg__stages *stages;
+    stepgraph_status status;
+    uint32_t first;
+    sg__lap *lap;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to run: the pointer is NULL");
+    if (kind < STEPGRAPH_RUN_WARMUP || kind > STEPGRAPH_RUN_FALLBACK)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s': unknown kind of run %d", step->name, (int)kind);
+    session = step->session;
+    stages = &step->stages;
+    status = sg__not_capturing(session, "a run cannot begin");
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (stages->open != 0)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open already; call stepgraph_step_run_end() first", step->name);
+    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK)
+        return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = stage_named(stages, "", &first);
+    lap = &stages->laps[stages->runs % SG__LAPS];
+    if (status == STEPGRAPH_OK)
+        status = lap_collect(step, lap, &stages->device_us, true);
+    if (status == STEPGRAPH_OK && session->fed)
+        status = sg__feeds_send(session);
+    if (status == STEPGRAPH_OK) {
+        lap->n = 0;
+        status = lap_point(step, lap, first);
+    }
+    if (status == STEPGRAPH_OK)
+        stages->open = kind;
+    sg__leave(session);
+    return sg__log_failure(session, status);
+}
+
+/* Host times and launches of a warm run, by stage. */
+static void add_run(stepgraph_step *step, const sg__lap *lap)
+{
+    sg__stages *stages = &step->stages;
+    double host_us[SG__STAGES_MAX] = {0};
+    bool seen[SG__STAGES_MAX] = {false};
+    const sg__segment *last = &lap->segments[lap->n - 1];
+
+    for (uint32_t i = 0; i < stages->n; i++)
+        stages->stages[i]->launches = 0;
+    for (uint32_t i = 0; i + 1 < lap->n; i++) {
+        const sg__segment *segment = &lap->segments[i];
+        host_us[segment->stage] += (double)(segment[1].start_ns - segment->start_ns) / 1000.0;
+        seen[segment->stage] = true;
+        stages->stages[segment->stage]->launches += segment[1].counted - segment->counted;
+    }
+    for (uint32_t i = 0; stages->timing && i < stages->n; i++)
+        if (seen[i])
+            sg__series_add(&stages->stages[i]->host_us, host_us[i]);
+    if (stages->timing)
+        sg__series_add(&stages->host_us, (double)(last->start_ns - lap->segments[0].start_ns) / 1000.0);
+    stages->launches_before = stages->launches;
+    stages->launches = last->counted - lap->segments[0].counted;
+    stages->warm_runs++;
+    if (step->session->drain == NULL && sg__exactness(step->session) == STEPGRAPH_LOWER_BOUND)
+        stages->deferred = true;
+}
+
+stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
+{
+    stepgraph_session *session;
+    const sg__side *side;
+    stepgraph_status status;
+    sg__stages *stages;
+    sg__lap *lap;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no run to end: the step is NULL");
+    session = step->session;
+    stages = &step->stages;
+    if (stages->open == 0)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': no run is open; call stepgraph_step_run_begin() first", step->name);
+    side = sg__step_unjoined(step);
+    if (side != NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() first", step->name,
+                        side->name);
+    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK)
+        return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    lap = &stages->laps[stages->runs % SG__LAPS];
+    status = lap_point(step, lap, 0);
+    sg__leave(session);
+    if (status != STEPGRAPH_OK)
+        return sg__log_failure(session, status);
+
+    /* The very first run loads kernels and fills caches: it is no measurement. */
+    if (stages->runs > 0) {
+        add_run(step, lap);
+        lap->pending = stages->timing;
+    }
+    stages->runs++;
+    step->stats.warmup_runs += stages->open == STEPGRAPH_RUN_WARMUP ? 1 : 0;
+    step->stats.fresh_runs += stages->open == STEPGRAPH_RUN_FRESH ? 1 : 0;
+    step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
+    step->not_run = false;
+    stages->open = 0;
+    return STEPGRAPH_OK;
+}
+
+/* ---- replays ----------------------------------------------------------------------------------------------------- */
+
+stepgraph_status sg__replay_begin(stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns)
+{
+    sg__lap *lap = &step->stages.replays[step->stages.timed_replays % SG__LAPS];
+    stepgraph_status status;
+
+    status = lap_collect(step, lap, &step->stages.replay_device_us, false);
+    lap->n = 0;
+    if (status == STEPGRAPH_OK)
+        status = lap_point(step, lap, 0);
+    *lap_out = lap;
+    *start_ns = now_ns();
+    return status;
+}
+
+stepgraph_status sg__replay_end(stepgraph_step *step, sg__lap *lap, uint64_t start_ns)
+{
+    stepgraph_status status;
+
+    sg__series_add(&step->stages.replay_host_us, (double)(now_ns() - start_ns) / 1000.0);
+    status = lap_point(step, lap, 0);
+    lap->pending = status == STEPGRAPH_OK;
+    step->stages.timed_replays++;
+    return status;
+}
+
+/* ---- the calls that read ----------------------------------------------------------------------------------------- */
+
+stepgraph_status stepgraph_step_set_timing(stepgraph_step *step, int32_t on)
+{
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to time: the pointer is NULL");
+    if (step->state == STEPGRAPH_STEP_CAPTURING || step->stages.open != 0)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is recording or running: switch timing before or after", step->name);
+    status = sg__enter(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__stages_collect(step);
+    sg__leave(step->session);
+    if (status == STEPGRAPH_OK)
+        step->stages.timing = on != 0;
+    return sg__log_failure(step->session, status);
+}
+
+stepgraph_status stepgraph_step_get_stage(stepgraph_step *step, uint32_t index, stepgraph_stage *stage_out)
+{
+    stepgraph_stage filled = STEPGRAPH_STAGE_INIT;
+    const sg__stage *stage = NULL;
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to ask: the pointer is NULL");
+    /* The unnamed stage is shown only if something happened before the first mark. */
+    for (uint32_t i = 0, shown = 0; i < step->stages.n; i++) {
+        const sg__stage *candidate = step->stages.stages[i];
+        if (candidate->name[0] == '\0' && candidate->launches == 0 && candidate->nodes == 0)
+            continue;
+        if (shown++ == index) {
+            stage = candidate;
+            break;
+        }
+    }
+    if (stage == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s' has no stage %u", step->name, index);
+    status = sg__not_capturing(step->session, "device times cannot be collected");
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__enter(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__stages_collect(step);
+    sg__leave(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+
+    memcpy(filled.name, stage->name, sizeof filled.name);
+    filled.launches = stage->launches;
+    filled.nodes = stage->nodes;
+    filled.host_us = sg__series_median(&stage->host_us);
+    filled.device_us = sg__series_median(&stage->device_us);
+    return sg__struct_write(stage_out, &filled, sizeof filled, offsetof(stepgraph_stage, launches), "stepgraph_stage");
+}

@@ -1,0 +1,110 @@
+/*
+ * Stages: what the marks of a step divide.
+ *
+ * A run is measured as a list of segments, one per mark, with a clock reading, a counter reading and an event each. A stage that is marked
+ * several times in a run (once per micro-batch) is the sum of its segments.
+ */
+#ifndef STEPGRAPH_STAGE_H
+#define STEPGRAPH_STAGE_H
+
+#include <stdbool.h>
+
+#include <stepgraph/step.h>
+
+#include "driver/driver.h"
+
+#define SG__STAGES_MAX 64u /* The unnamed first one included. */
+#define SG__SERIES_ROOM 64u
+
+/* The last measurements of something. */
+typedef struct sg__series {
+    double values[SG__SERIES_ROOM];
+    uint64_t n; /* All that were ever added. */
+} sg__series;
+
+void sg__series_add(sg__series *series, double value);
+double sg__series_median(const sg__series *series); /* -1: nothing was added. */
+
+typedef struct sg__stage {
+    char name[64];
+    uint64_t launches, nodes;
+    sg__series host_us, device_us;
+} sg__stage;
+
+typedef struct sg__segment {
+    uint32_t stage;
+    uint64_t start_ns;
+    uint64_t counted; /* Launches counted when it began. */
+} sg__segment;
+
+/* One run, or one replay, whose events may not have happened yet. */
+typedef struct sg__lap {
+    sg__segment *segments;
+    uint32_t n, room;
+    CUevent *events; /* One per segment and one for the end. */
+    uint32_t n_events;
+    bool pending; /* Device times are still to be collected. */
+} sg__lap;
+
+/* A stage of the recording: from this node on. A stage that is marked several times has several. */
+typedef struct sg__chapter {
+    uint32_t stage;
+    size_t first_node;
+    uint64_t counted_kernels; /* By the host and the wrapper, */
+    uint64_t pin_kernels;     /* and of the library's, when it began. */
+} sg__chapter;
+
+#define SG__LAPS 2u
+
+typedef struct sg__stages {
+    sg__stage *stages[SG__STAGES_MAX];
+    uint32_t n;
+    uint32_t current;
+    bool timing;
+
+    /* Runs. */
+    stepgraph_run open; /* The kind of the run in progress; 0: none. */
+    uint64_t runs;      /* All, the first one included. */
+    sg__lap laps[SG__LAPS];
+    uint64_t launches, launches_before; /* Of the last two warm runs. */
+    uint64_t warm_runs;
+    bool deferred; /* Some warm run's count was a lower bound. */
+    sg__series host_us, device_us;
+
+    /* Replays. */
+    sg__lap replays[SG__LAPS];
+    uint64_t timed_replays;
+    sg__series replay_host_us, replay_device_us;
+
+    /* While recording: where it was last seen alive, and where each stage began. */
+    size_t nodes_alive;
+    char node_alive[128];
+    sg__chapter *chapters;
+    size_t n_chapters, chapters_room;
+} sg__stages;
+
+struct stepgraph_step;
+
+/* A recording starts or ends; nodes is how many it holds. */
+void sg__stages_record(struct stepgraph_step *step);
+void sg__stages_recorded(struct stepgraph_step *step, size_t nodes);
+
+/* "between 'a' and 'b'": where a recording broke. b is NULL at its end. */
+void sg__stages_place(const struct stepgraph_step *step, const char *next, char *text, size_t bytes);
+
+/* Name of the stage that a node of the recording belongs to; "" for none. */
+const char *sg__stage_of_node(const struct stepgraph_step *step, uint32_t node);
+
+/* " (12 of 13 in stage 'forward')": the stages whose launches were counted and not all recorded. */
+void sg__stages_escaped(const struct stepgraph_step *step, char *text, size_t bytes);
+
+/* Around the launch of a replay while timing is on. The context is current. */
+stepgraph_status sg__replay_begin(struct stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns);
+stepgraph_status sg__replay_end(struct stepgraph_step *step, sg__lap *lap, uint64_t start_ns);
+
+/* Wait for whatever is pending and take its device times. The context is current. */
+stepgraph_status sg__stages_collect(struct stepgraph_step *step);
+
+void sg__stages_free(struct stepgraph_step *step);
+
+#endif

@@ -1,0 +1,590 @@
+/* The lifecycle of a step: prepare, capture, end, replay, reset, destroy. The table of states stands in step.h. */
+#include "step_p.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit_p.h"
+#include "feed.h"
+#include "structs.h"
+
+#define LIVENESS_EVERY_DEFAULT 64u
+
+#define KNOWN_FLAGS                                                                                                       \
+    ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
+                STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
+                STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
+                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE))
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static const char *const state_names[] = {
+    [STEPGRAPH_STEP_BEGUN] = "BEGUN", [STEPGRAPH_STEP_PREPARED] = "PREPARED", [STEPGRAPH_STEP_CAPTURING] = "CAPTURING",
+    [STEPGRAPH_STEP_READY] = "READY", [STEPGRAPH_STEP_FAILED] = "FAILED",
+};
+
+typedef enum call { CALL_PREPARE, CALL_CAPTURE, CALL_END, CALL_REPLAY } call;
+
+static const char *const call_names[] = {
+    [CALL_PREPARE] = "stepgraph_step_prepare()",
+    [CALL_CAPTURE] = "stepgraph_step_capture()",
+    [CALL_END] = "stepgraph_step_end()",
+    [CALL_REPLAY] = "stepgraph_step_replay()",
+};
+
+/* What to do instead; NULL where the call is allowed. reset and destroy are allowed in every state. */
+static const char *const refusals[][STEPGRAPH_STEP_FAILED + 1] = {
+    [CALL_PREPARE] = {
+        [STEPGRAPH_STEP_CAPTURING] = "it is recording: call stepgraph_step_end() or stepgraph_step_reset() first",
+        [STEPGRAPH_STEP_READY] = "a graph is live: call stepgraph_step_reset() first",
+    },
+    [CALL_CAPTURE] = {
+        [STEPGRAPH_STEP_BEGUN] = "it is not prepared: call stepgraph_step_prepare() first",
+        [STEPGRAPH_STEP_CAPTURING] = "it is recording already: call stepgraph_step_end() or stepgraph_step_reset() first",
+        [STEPGRAPH_STEP_READY] = "a graph is live: call stepgraph_step_reset() and stepgraph_step_prepare() first",
+    },
+    [CALL_END] = {
+        [STEPGRAPH_STEP_BEGUN] = "it is not recording: call stepgraph_step_prepare() and stepgraph_step_capture() first",
+        [STEPGRAPH_STEP_PREPARED] = "it is not recording: call stepgraph_step_capture() first",
+        [STEPGRAPH_STEP_READY] = "it is not recording: its graph is live and can be replayed",
+    },
+    [CALL_REPLAY] = {
+        [STEPGRAPH_STEP_BEGUN] = "it has no graph: record one with stepgraph_step_prepare(), stepgraph_step_capture() and stepgraph_step_end()",
+        [STEPGRAPH_STEP_PREPARED] = "it has no graph yet: record one with stepgraph_step_capture() and stepgraph_step_end()",
+        [STEPGRAPH_STEP_CAPTURING] = "it is recording: call stepgraph_step_end() first",
+    },
+};
+
+static stepgraph_status allowed(const stepgraph_step *step, call what)
+{
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "%s: the step is NULL", call_names[what]);
+    if (step->state == STEPGRAPH_STEP_FAILED)
+        return sg__error_set(&step->error);
+    if (refusals[what][step->state] == NULL)
+        return STEPGRAPH_OK;
+    return sg__fail(STEPGRAPH_ERR_STATE, "%s refused, step '%s' is %s: %s", call_names[what], step->name, state_names[step->state],
+                    refusals[what][step->state]);
+}
+
+static void move(stepgraph_step *step, stepgraph_state state)
+{
+    sg__log(step->session, STEPGRAPH_LOG_INFO, "step '%s': %s -> %s", step->name, state_names[step->state], state_names[state]);
+    step->state = state;
+}
+
+void sg__step_break(stepgraph_step *step)
+{
+    if (step->error.status == STEPGRAPH_OK)
+        sg__error_get(&step->error);
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------------------- */
+
+stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgraph_step_config *given, stepgraph_step **step_out)
+{
+    const stepgraph_step_config defaults = STEPGRAPH_STEP_CONFIG_INIT;
+    stepgraph_step_config config;
+    stepgraph_status status;
+    stepgraph_step *step;
+
+    sg__error_clear();
+    if (session == NULL || step_out == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step can be made: %s is NULL", session == NULL ? "the session" : "step_out");
+    status = sg__struct_read(&config, sizeof config, offsetof(stepgraph_step_config, name), given != NULL ? given : &defaults,
+                             "stepgraph_step_config");
+    if (status != STEPGRAPH_OK)
+        return status;
+    if ((config.flags & ~KNOWN_FLAGS) != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown step flags 0x%x", config.flags & ~KNOWN_FLAGS);
+
+    step = calloc(1, sizeof *step);
+    if (step == NULL || (step->name = strdup(config.name != NULL ? config.name : "step")) == NULL) {
+        free(step);
+        return sg__fail_memory("host", sizeof *step);
+    }
+    step->session = session;
+    step->flags = config.flags;
+    step->liveness_every = config.liveness_every != 0 ? config.liveness_every : LIVENESS_EVERY_DEFAULT;
+    step->state = STEPGRAPH_STEP_BEGUN;
+    step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
+    step->stages.timing = (config.flags & STEPGRAPH_STEP_TIMING) != 0;
+    step->next = session->steps;
+    session->steps = step;
+    *step_out = step;
+    return STEPGRAPH_OK;
+}
+
+/* ---- dropping what a step holds ---------------------------------------------------------------------------------- */
+
+/* Forget the graph. Replays in flight are waited for unless something records, when the graveyard keeps what they use. */
+static void drop_graph(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+
+    if (step->exec != NULL && sg__session_lives(session) && session->capturing == NULL &&
+        session->driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
+        (void)sg__session_wait(session);
+        sg__leave(session);
+    }
+    sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
+    sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
+    sg__table_free(session, &step->tables);
+    step->exec = NULL;
+    step->graph = NULL;
+
+    for (size_t i = 0; i < step->n_used; i++)
+        step->used[i]->users--;
+    free(step->used);
+    free(step->used_feeds);
+    free(step->sources);
+    step->used = NULL;
+    step->used_feeds = NULL;
+    step->sources = NULL;
+    step->n_used = step->n_sources = 0;
+    step->watches_adopted = step->watches_copies = step->not_run = false;
+    sg__graph_free(&step->read);
+    sg__allocations_free(&step->allocations);
+    step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
+}
+
+/* End the driver's capture, whatever became of it; afterwards the stream is usable. */
+static CUresult stop_recording(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+    CUresult code = session->driver->StreamEndCapture(session->stream, &step->graph);
+
+    session->capturing = NULL;
+    sg__recording_over(&step->recording);
+    sg__sides_close(step);
+    return code;
+}
+
+static stepgraph_status fail_step(stepgraph_step *step, stepgraph_status status)
+{
+    sg__step_break(step);
+    drop_graph(step);
+    move(step, STEPGRAPH_STEP_FAILED);
+    (void)sg__error_set(&step->error);
+    return sg__log_failure(step->session, status);
+}
+
+/* ---- prepare and capture ----------------------------------------------------------------------------------------- */
+
+stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
+{
+    stepgraph_status status;
+
+    sg__error_clear();
+    status = allowed(step, CALL_PREPARE);
+    if (status != STEPGRAPH_OK || step->state == STEPGRAPH_STEP_PREPARED)
+        return status;
+    if (step->stages.open != 0)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
+    status = sg__enter(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
+    status = sg__table_add(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    sg__leave(step->session);
+    if (status == STEPGRAPH_OK)
+        move(step, STEPGRAPH_STEP_PREPARED);
+    return sg__log_failure(step->session, status);
+}
+
+stepgraph_status stepgraph_step_capture(stepgraph_step *step)
+{
+    stepgraph_session *session;
+    stepgraph_status status;
+    const char *other;
+    bool global;
+
+    sg__error_clear();
+    status = allowed(step, CALL_CAPTURE);
+    if (status != STEPGRAPH_OK)
+        return status;
+    session = step->session;
+    if (session->capturing != NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: step '%s' of the same session is recording; end it first", step->name,
+                        session->capturing->name);
+    other = sg__recording_here();
+    if (other != NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: this thread is recording step '%s' of another session; end it first",
+                        step->name, other);
+    if (step->stages.open != 0)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
+
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    global = (step->flags & STEPGRAPH_STEP_GLOBAL) != 0;
+    SG__CU(session->driver, StreamBeginCapture, session->stream, global ? CU_STREAM_CAPTURE_MODE_GLOBAL : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    sg__leave(session);
+
+    sg__recording_starts(&step->recording, global, step->name);
+    session->capturing = step;
+    step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
+    sg__stages_record(step);
+    move(step, STEPGRAPH_STEP_CAPTURING);
+    return STEPGRAPH_OK;
+
+fail:
+    sg__leave(session);
+    return sg__log_failure(session, sg__fail_prefix(status, "step '%s' cannot record: ", step->name));
+}
+
+stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr source)
+{
+    sg__source *larger = step->sources;
+
+    if (step->n_sources % 64 == 0) {
+        larger = realloc(step->sources, (step->n_sources + 64) * sizeof *larger);
+        if (larger == NULL)
+            return sg__fail_memory("host", (step->n_sources + 64) * sizeof *larger);
+    }
+    step->sources = larger;
+    step->sources[step->n_sources++] = (sg__source){.pin = pin, .address = source};
+    return STEPGRAPH_OK;
+}
+
+/* ---- end --------------------------------------------------------------------------------------------------------- */
+
+/* The driver says only that it broke: say where, and what to look for. */
+static void describe_break(stepgraph_step *step, CUresult code)
+{
+    char place[256];
+
+    sg__stages_place(step, NULL, place, sizeof place);
+    sg__fail_driver(step->session->driver, "cuStreamEndCapture", code);
+    if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+        sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
+                        "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a query "
+                        "of the stream) was made by this thread, or a device-wide synchronisation by another; do it before stepgraph_step_prepare(): ",
+                        step->name, place);
+    else
+        sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
+    sg__step_break(step);
+}
+
+/* Refuse what the audit found to be wrong. The words are those of the report, as far as they fit. */
+static stepgraph_status judge(const stepgraph_step *step)
+{
+    const stepgraph_audit *audit = step->audit;
+
+    if (audit->summary.faults == 0) {
+        if (audit->summary.findings > 0)
+            sg__log(step->session, STEPGRAPH_LOG_WARNING, "%s", audit->text);
+        return STEPGRAPH_OK;
+    }
+    sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be replayed, %llu fault%s in what was recorded; %s", step->name,
+             (unsigned long long)audit->summary.faults, audit->summary.faults != 1 ? "s" : "", audit->findings[0].advice);
+    for (uint64_t i = 0; i < audit->summary.kept && audit->findings[i].fault != 0; i++)
+        sg__fail_line("  %s", audit->findings[i].text);
+    return STEPGRAPH_ERR_REFUSED;
+}
+
+/* From the recorded graph to one that can be launched. */
+static stepgraph_status make_ready(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+    CUstreamCaptureMode before = sg__relax(session);
+    CUresult code = session->driver->GraphInstantiateWithParams(&step->exec, step->graph, &params);
+    stepgraph_status status;
+
+    sg__unrelax(session, before);
+    if (code != CUDA_SUCCESS) {
+        sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
+        step->exec = NULL;
+        return sg__fail_prefix(code == CUDA_ERROR_OUT_OF_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
+                               "the graph of step '%s' (%llu nodes) cannot be made launchable (result %d): ", step->name,
+                               (unsigned long long)step->stats.nodes_total, (int)params.result_out);
+    }
+    status = sg__table_send(session, step->tables);
+    if (status != STEPGRAPH_OK)
+        return status;
+    /* So that the first replay pays for no upload. */
+    SG__CU(session->driver, GraphUpload, step->exec, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+stepgraph_status stepgraph_step_end(stepgraph_step *step)
+{
+    stepgraph_session *session;
+    stepgraph_status status;
+    const sg__side *side;
+    CUresult code;
+
+    sg__error_clear();
+    status = allowed(step, CALL_END);
+    if (status != STEPGRAPH_OK)
+        return status;
+    session = step->session;
+    if (session->forks == sg__fork_count() && !pthread_equal(step->recording.thread, pthread_self()))
+        return sg__fail(STEPGRAPH_ERR_STATE,
+                        "stepgraph_step_end() refused, step '%s' is recorded by another thread: call it there, or stepgraph_step_reset() anywhere",
+                        step->name);
+    /* What the host's other threads still hold back belongs to the step. */
+    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK) {
+        sg__fail(status, "step '%s': the host's drain callback failed with %s", step->name, stepgraph_status_name(status));
+        sg__step_break(step);
+    }
+
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK) {
+        session->capturing = NULL;
+        sg__recording_over(&step->recording);
+        return fail_step(step, status);
+    }
+    side = sg__step_unjoined(step);
+    if (side != NULL) {
+        sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before stepgraph_step_end()",
+                 step->name, side->name);
+        sg__step_break(step);
+    }
+    code = stop_recording(step);
+    if (code != CUDA_SUCCESS)
+        describe_break(step, code);
+    status = (stepgraph_status)step->error.status;
+    if (status == STEPGRAPH_OK)
+        status = sg__step_examine(step);
+    if (status == STEPGRAPH_OK)
+        status = judge(step);
+    if (status == STEPGRAPH_OK)
+        status = make_ready(step);
+    sg__leave(session);
+    if (status != STEPGRAPH_OK)
+        return fail_step(step, status);
+
+    sg__stages_recorded(step, (size_t)step->stats.nodes_total);
+    step->not_run = true;
+    step->stats.captures++;
+    move(step, STEPGRAPH_STEP_READY);
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_call, int32_t driver_code)
+{
+    sg__error_clear();
+    if (step == NULL || driver_call == NULL || driver_code == 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to report: the step, the call's name or the code is missing");
+    if (step->state != STEPGRAPH_STEP_CAPTURING)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is %s: failures are reported while it records", step->name, state_names[step->state]);
+    sg__fail_driver(step->session->driver, driver_call, (CUresult)driver_code);
+    sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' is broken: the host reported that ", step->name);
+    sg__step_break(step);
+    sg__error_clear();
+    return STEPGRAPH_OK;
+}
+
+/* ---- replay ------------------------------------------------------------------------------------------------------ */
+
+/* Every FEED that the graph uses has been fed since the last replay. */
+static stepgraph_status check_feeds(const stepgraph_step *step)
+{
+    for (size_t i = 0; i < step->n_used; i++) {
+        const stepgraph_pin *pin = step->used[i];
+        if (pin->role == STEPGRAPH_ROLE_FEED && pin->feeds == step->used_feeds[i])
+            return sg__fail(STEPGRAPH_ERR_REFUSED,
+                            "step '%s' not replayed: feed '%s' was not fed since replay %llu, which would use the old value again; call "
+                            "stepgraph_pin_feed() before each replay",
+                            step->name, pin->name, (unsigned long long)step->stats.replays);
+    }
+    return STEPGRAPH_OK;
+}
+
+static void note_feeds(stepgraph_step *step)
+{
+    for (size_t i = 0; i < step->n_used; i++)
+        step->used_feeds[i] = step->used[i]->feeds;
+}
+
+/* All memory that is not the library's own is still what it was when the step was recorded. */
+static stepgraph_status check_alive(const stepgraph_step *step)
+{
+    for (size_t i = 0; step->watches_adopted && i < step->n_used; i++) {
+        stepgraph_status status = sg__pin_check(step->used[i]);
+        if (status != STEPGRAPH_OK)
+            return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
+    }
+    return sg__allocations_check(step, false);
+}
+
+static stepgraph_status send_feeds(stepgraph_session *session)
+{
+    stepgraph_status status;
+
+    SG__CU(session->driver, CtxPushCurrent, session->context);
+    status = sg__feeds_send(session);
+    sg__leave(session);
+fail:
+    return status;
+}
+
+/* Feeds and launch, with a clock and events around them. */
+static stepgraph_status launch_timed(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+    stepgraph_status status;
+    uint64_t start_ns;
+    sg__lap *lap;
+
+    SG__CU(session->driver, CtxPushCurrent, session->context);
+    status = sg__replay_begin(step, &lap, &start_ns);
+    if (status == STEPGRAPH_OK && session->fed)
+        status = sg__feeds_send(session);
+    if (status == STEPGRAPH_OK) {
+        CUresult code = session->driver->GraphLaunch(step->exec, session->stream);
+        if (code != CUDA_SUCCESS)
+            status = sg__fail_driver(session->driver, "cuGraphLaunch", code);
+    }
+    if (status == STEPGRAPH_OK)
+        status = sg__replay_end(step, lap, start_ns);
+    sg__leave(session);
+fail:
+    return status;
+}
+
+static stepgraph_status launch(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (session->fed)
+        status = send_feeds(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    SG__CU(session->driver, GraphLaunch, step->exec, session->stream); /* Needs no current context. */
+fail:
+    return status;
+}
+
+stepgraph_status stepgraph_step_replay(stepgraph_step *step)
+{
+    stepgraph_session *session;
+    stepgraph_status status;
+
+    sg__error_clear();
+    status = allowed(step, CALL_REPLAY);
+    if (status != STEPGRAPH_OK)
+        return status;
+    session = step->session;
+    status = sg__session_alive(session);
+    if (status == STEPGRAPH_OK)
+        status = sg__not_capturing(session, "a step cannot be replayed");
+    if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
+        status = check_feeds(step);
+    if (status != STEPGRAPH_OK)
+        return sg__log_failure(session, status);
+    if (step->stats.replays % step->liveness_every == 0)
+        status = check_alive(step);
+    else if (step->watches_copies) /* Launching over a freed operand of such a copy crashes the process. */
+        status = sg__allocations_check(step, true);
+    if (status != STEPGRAPH_OK)
+        return fail_step(step, status);
+
+    status = step->stages.timing ? launch_timed(step) : launch(step);
+    if (status != STEPGRAPH_OK) {
+        sg__fail_prefix(status, "step '%s', replay %llu: ", step->name, (unsigned long long)step->stats.replays + 1);
+        return fail_step(step, status);
+    }
+    if ((step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
+        note_feeds(step);
+    sg__count(&session->library, STEPGRAPH_KIND_GRAPH, 1);
+    step->stats.replays++;
+    step->not_run = false;
+    return STEPGRAPH_OK;
+}
+
+/* ---- reset and destroy ------------------------------------------------------------------------------------------- */
+
+static void unwind(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+
+    if (step->state == STEPGRAPH_STEP_CAPTURING) {
+        if (sg__session_lives(session)) {
+            (void)stop_recording(step);
+        } else {
+            session->capturing = NULL;
+            sg__recording_over(&step->recording);
+        }
+    }
+    drop_graph(step);
+}
+
+stepgraph_status stepgraph_step_reset(stepgraph_step *step)
+{
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stepgraph_step_reset(): the step is NULL");
+    status = sg__session_alive(step->session);
+    if (status != STEPGRAPH_OK)
+        return sg__log_failure(step->session, status);
+    unwind(step);
+    step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
+    stepgraph_audit_destroy(step->audit);
+    step->audit = NULL;
+    if (step->state != STEPGRAPH_STEP_BEGUN)
+        move(step, STEPGRAPH_STEP_BEGUN);
+    sg__error_clear();
+    return STEPGRAPH_OK;
+}
+
+void stepgraph_step_destroy(stepgraph_step *step)
+{
+    stepgraph_step **link;
+
+    if (step == NULL)
+        return;
+    unwind(step);
+    sg__sides_free(step);
+    sg__stages_free(step);
+    stepgraph_audit_destroy(step->audit);
+    link = &step->session->steps;
+    while (*link != step)
+        link = &(*link)->next;
+    *link = step->next;
+    free(step->name);
+    free(step);
+}
+
+/* ---- what is known ----------------------------------------------------------------------------------------------- */
+
+stepgraph_state stepgraph_step_state(const stepgraph_step *step)
+{
+    return step->state;
+}
+
+struct CUgraph_st *stepgraph_step_graph(const stepgraph_step *step)
+{
+    return step != NULL && step->state == STEPGRAPH_STEP_READY ? step->graph : NULL;
+}
+
+stepgraph_status stepgraph_step_error(const stepgraph_step *step, stepgraph_error_info *info_out)
+{
+    const stepgraph_error_info none = STEPGRAPH_ERROR_INFO_INIT;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to ask: the pointer is NULL");
+    return sg__struct_write(info_out, step->state == STEPGRAPH_STEP_FAILED ? &step->error : &none, sizeof none,
+                            offsetof(stepgraph_error_info, driver_code), "stepgraph_error_info");
+}
+
+stepgraph_status stepgraph_step_get_stats(const stepgraph_step *step, stepgraph_step_stats *stats_out)
+{
+    stepgraph_step_stats stats;
+
+    sg__error_clear();
+    if (step == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to ask: the pointer is NULL");
+    stats = step->stats;
+    stats.captured_not_run = step->not_run ? 1 : 0;
+    return sg__struct_write(stats_out, &stats, sizeof stats, offsetof(stepgraph_step_stats, fresh_runs), "stepgraph_step_stats");
+}

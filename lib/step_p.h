@@ -1,0 +1,75 @@
+/* Inside a step. */
+#ifndef STEPGRAPH_STEP_P_H
+#define STEPGRAPH_STEP_P_H
+
+#include "graph/graph.h"
+#include "graveyard.h"
+#include "pin_p.h"
+#include "resolve.h"
+#include "stage.h"
+#include "table.h"
+
+/* A side stream. Kept after its join, to be forked again. */
+typedef struct sg__side {
+    struct sg__side *next;
+    CUstream stream;
+    char *name;
+    CUevent fork, join;
+    bool open;
+} sg__side;
+
+/* A value that a recorded commit reads through its list, where a scan of arguments does not see it. */
+typedef struct sg__source {
+    const stepgraph_pin *pin;
+    CUdeviceptr address;
+} sg__source;
+
+struct stepgraph_step {
+    stepgraph_step *next;
+    stepgraph_session *session;
+    char *name;
+    uint32_t flags, liveness_every;
+    stepgraph_state state;
+    stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
+    stepgraph_step_stats stats;
+
+    /* While recording. */
+    sg__recording recording;
+    sg__table *tables;
+    uint64_t kernels_before; /* Counted when the recording began. */
+    uint64_t pin_kernels, pin_copies, pin_bytes;
+    sg__source *sources;
+    size_t n_sources;
+    sg__side *sides;
+
+    /* The graph. */
+    CUgraph graph;
+    CUgraphExec exec;
+    stepgraph_pin **used; /* Pins that it refers to, by address. */
+    uint64_t *used_feeds; /* How often each had been fed at the last replay. */
+    size_t n_used;
+    bool watches_adopted; /* Some of them are adopted and can be verified. */
+    sg__graph read;       /* Its nodes and their names. */
+    sg__allocations allocations; /* Memory outside the pins that it refers to. */
+    bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
+    struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
+    bool not_run;         /* Recorded, and nothing has run since. */
+
+    sg__stages stages;
+};
+
+/* The thread's error record is the first cause of a broken recording, unless there is one already. */
+void sg__step_break(stepgraph_step *step);
+
+/* A commit was recorded. */
+stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr source);
+
+/* Whether the live graph refers to the pin. */
+bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin);
+
+/* side.c: the first forked stream that was not joined, or NULL. */
+const sg__side *sg__step_unjoined(const stepgraph_step *step);
+void sg__sides_close(stepgraph_step *step);
+void sg__sides_free(stepgraph_step *step);
+
+#endif

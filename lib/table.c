@@ -1,0 +1,87 @@
+#include "table.h"
+
+#include <stdlib.h>
+
+#include "graveyard.h"
+
+struct sg__table {
+    sg__table *next;
+    sg__range *host; /* Page-locked: the copy to the device reads it later. */
+    CUdeviceptr device;
+    size_t room, used;
+};
+
+static void free_one(stepgraph_session *session, sg__table *table)
+{
+    sg__bury(session, SG__GRAVE_DEVICE, table->device);
+    sg__bury(session, SG__GRAVE_HOST, (uintptr_t)table->host);
+    free(table);
+}
+
+stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, size_t n)
+{
+    sg__table *table = calloc(1, sizeof *table);
+    stepgraph_status status;
+    void *memory;
+
+    if (table == NULL)
+        return sg__fail_memory("host", sizeof *table);
+    status = sg__device_alloc(session, &table->device, n * sizeof(sg__range));
+    if (status == STEPGRAPH_OK)
+        status = sg__host_alloc(session, &memory, n * sizeof(sg__range));
+    if (status != STEPGRAPH_OK) {
+        free_one(session, table);
+        return status;
+    }
+    table->host = memory;
+    table->room = n;
+    table->next = *list;
+    *list = table;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out)
+{
+    sg__table *table = *list;
+
+    if (table == NULL || table->room - table->used < n) {
+        stepgraph_status status = sg__table_add(session, list, n);
+        if (status != STEPGRAPH_OK)
+            return status;
+        table = *list;
+    }
+    *host_out = table->host + table->used;
+    *device_out = table->device + table->used * sizeof(sg__range);
+    table->used += n;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *list)
+{
+    stepgraph_status status;
+
+    for (; list != NULL; list = list->next)
+        if (list->used > 0)
+            SG__CU(session->driver, MemcpyHtoDAsync, list->device, list->host, list->used * sizeof(sg__range), session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+bool sg__table_holds(const sg__table *list, CUdeviceptr address)
+{
+    for (; list != NULL; list = list->next)
+        if (address >= list->device && address < list->device + list->room * sizeof(sg__range))
+            return true;
+    return false;
+}
+
+void sg__table_free(stepgraph_session *session, sg__table **list)
+{
+    while (*list != NULL) {
+        sg__table *table = *list;
+        *list = table->next;
+        free_one(session, table);
+    }
+}

@@ -1,0 +1,26 @@
+/*
+ * The lists of ranges that a recording's commits copy. The graph's kernels read them at every replay, so they live as long as the graph;
+ * the host's side is filled while recording and sent to the device once, when the recording is over.
+ */
+#ifndef STEPGRAPH_TABLE_H
+#define STEPGRAPH_TABLE_H
+
+#include "session_p.h"
+
+typedef struct sg__table sg__table;
+
+/* Room for n ranges in device memory, in front of *list. */
+stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, size_t n);
+
+/* Take room for n ranges that stand together, from *list or from new memory. */
+stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out);
+
+/* Enqueue the copies to the device, in stream order before whatever uses them. Nothing records on the stream. */
+stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *list);
+
+/* Whether address lies in one of the lists. */
+bool sg__table_holds(const sg__table *list, CUdeviceptr address);
+
+void sg__table_free(stepgraph_session *session, sg__table **list);
+
+#endif

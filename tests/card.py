@@ -1,0 +1,151 @@
+"""Run what was built on a driver of one's choice, and print short tables:   python3 card.py BUILD OUT DRIVER SECONDS
+
+Meson's own runner would set the environment of cusim; here the same programs run on DRIVER. Called by card.sh.
+"""
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180}  # Seconds of one program
+deadline = time.monotonic() + seconds
+os.makedirs(out, exist_ok=True)
+
+rows = {}  # Suite: [passed, failed, skipped]
+failures = []
+figures = []
+
+
+def log_of(name):
+    return os.path.join(out, re.sub(r"[^\w.+-]+", "-", name) + ".log")
+
+
+def run(suite, name, command, env=None):
+    """Run a program within its limit, its output in a file; exit status, None for a timeout, and the output."""
+    limit = min(LIMIT[suite], deadline - time.monotonic())
+    if limit <= 1:
+        failures.append(f"{name}: no time left")
+        return None, ""
+    environment = {**os.environ, **(env or {}), "STEPGRAPH_DRIVER": driver}
+    environment.pop("CUSIM_KERNELS", None) if driver == "libcuda.so.1" else None
+    began = time.monotonic()
+    with open(log_of(name), "w+b") as log:
+        try:
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                status = None
+        except OSError as error:
+            log.write(str(error).encode())
+            status = 127
+        log.seek(0)
+        text = log.read().decode(errors="replace")
+    said = "timed out" if status is None else f"status {status}"
+    print(f"{suite}: {name}: {said}, {time.monotonic() - began:.1f} s", flush=True)
+    return status, text
+
+
+def count(suite, name, status, text):
+    """Add to the suite what a program says of itself, else one for the program."""
+    row = rows.setdefault(suite, [0, 0, 0])
+    if checks := re.findall(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", text, flags=re.M):
+        failed = sum(int(f) + int(e) for _, f, e in checks)
+        counted = [sum(int(c) for c, _, _ in checks) - failed, failed, 0]
+    elif totals := re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", text, flags=re.M):
+        counted = [int(number) for number in totals[-1]]
+    else:
+        counted = [int(status == 0), int(status not in (0, 77)), int(status == 77)]
+    if status not in (0, 77) and counted[1] == 0:
+        counted[1] = 1
+    for i in range(3):
+        row[i] += counted[i]
+    if counted[1]:
+        tail = "\n".join("    " + line for line in text.strip().splitlines()[-12:])
+        failures.append(f"{name}: {'timed out' if status is None else f'status {status}'}, {log_of(name)}\n{tail}")
+
+
+def introspect(name):
+    try:
+        with open(os.path.join(build, "meson-info", name), encoding="utf-8") as f:
+            return json.load(f)
+    except OSError:
+        return []
+
+
+def suite(tests, name):
+    return [test for test in tests if f"stepgraph:{name}" in test["suite"]]
+
+
+def on_this_driver(command):
+    """A command without the driver it names, if it names one."""
+    if "--driver" in command:
+        at = command.index("--driver")
+        return command[:at] + command[at + 2 :] + ["--driver", driver]
+    return command
+
+
+tests, benchmarks = introspect("intro-tests.json"), introspect("intro-benchmarks.json")
+
+for test in suite(tests, "unit"):
+    count("unit", test["name"], *run("unit", test["name"], test["cmd"], test["env"]))
+
+for test in suite(tests, "conformance"):
+    status, text = run("conformance", test["name"], on_this_driver(test["cmd"]), test["env"])
+    count("conformance", test["name"], status, text)
+
+quickstart = os.path.join(build, "examples/quickstart/quickstart")
+if os.path.exists(quickstart):
+    found = os.path.join(out, "quickstart.json")
+    which = "cuda" if driver == "libcuda.so.1" else "auto"
+    env = next((test["env"] for test in suite(tests, "examples") if quickstart in test["cmd"]), {})
+    if os.path.exists(found):
+        os.remove(found)
+    status, text = run("quickstart", "quickstart", [quickstart, "--driver", which, "--json", found], env)
+    count("quickstart", "quickstart", status, text)
+    try:
+        with open(found, encoding="utf-8") as f:
+            data = json.load(f)
+        for key in (
+            *("driver", "device", "steps", "launches_per_step", "pins", "pin_launches_per_step", "pin_bytes", "unpinned.identical"),
+            *("pinned.identical", "host_us_per_step.fresh", "host_us_per_step.replay", "device_us_per_step.fresh"),
+            *("device_us_per_step.replay", "step_us.fresh", "step_us.replay", "verdict", "loss.first", "loss.last"),
+        ):
+            value = data
+            for part in key.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+            figures.append(f"quickstart {key:32} {f'{value:.2f}' if isinstance(value, float) else value}")
+    except (OSError, ValueError) as error:
+        figures.append(f"quickstart: no figures: {error}")
+
+for test in suite(benchmarks, "bench"):
+    status, text = run("bench", test["name"], on_this_driver(test["cmd"]), test["env"])
+    count("bench", test["name"], status, text)
+    figures.append(f"{test['name']}:")
+    figures += ["    " + line for line in text.strip().splitlines()[-25:]]
+
+
+def card():
+    try:
+        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        return subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.strip().splitlines()[0]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return "unknown (no nvidia-smi)"
+
+
+lines = [f"card    {card()}", f"driver  {driver}", f"date    {datetime.date.today()}", ""]
+lines += failures + ([""] if failures else [])
+lines += figures + ([""] if figures else [])
+lines += [f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7}"]
+lines += [f"{name:12} {row[0]:7} {row[1]:7} {row[2]:7}" for name, row in rows.items()]
+with open(os.path.join(out, "summary.txt"), "w", encoding="utf-8") as f:
+    f.write("\n".join(lines) + "\n")
+print("\n" + "\n".join(lines))
+sys.exit(1 if failures or not rows else 0)
