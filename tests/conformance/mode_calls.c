@@ -1328,7 +1328,7 @@ static void host_nop(void *unused)
     (void)unused;
 }
 
-static void callback_nop(CUstream s, int status, void *unused)
+static void callback_nop(CUstream s, CUresult status, void *unused)
 {
     (void)s;
     (void)status;
