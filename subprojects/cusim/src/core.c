@@ -83,7 +83,7 @@ uint64_t cs_now(void)
 static struct slot {
     const void *handle;
     enum cs_type type;
-} *slots;
+} * slots;
 static size_t num_slots, used_slots;
 
 static size_t slot_of(const void *handle)
@@ -206,7 +206,8 @@ void cs_fence_wait(struct cs_fence *f)
     cs_fence_put(f);
 }
 
-/* ---- the gate --------------------------------------------------------------------------------------------------------------- */
+/* ---- the gate ---------------------------------------------------------------------------------------------------------------
+ */
 
 CUresult cs_enter(struct cs_scope *scope, enum cs_entry entry)
 {
@@ -255,7 +256,8 @@ void cs_leave(struct cs_scope *scope)
         cs_users_run_due();
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------------------------------------------------------------
+ */
 
 static void fork_prepare(void)
 {

@@ -259,8 +259,8 @@ CUresult cs_kernel_function(CUkernel k, CUcontext ctx, CUfunction *out)
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **jit_values, unsigned num_jit, int *options, void **values,
-                           unsigned count)
+CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **jit_values, unsigned num_jit, int *options,
+                           void **values, unsigned count)
 {
     ENTER(cuLibraryLoadData);
     (void)jit;
@@ -367,7 +367,8 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary 
     return CUDA_SUCCESS;
 }
 
-/* ---- the end of a context --------------------------------------------------------------------------------------------------- */
+/* ---- the end of a context ---------------------------------------------------------------------------------------------------
+ */
 
 static void library_forget(void *handle, void *ctx)
 {
