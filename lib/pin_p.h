@@ -8,6 +8,7 @@ struct stepgraph_pin {
     stepgraph_session *session;
     char *name;
     stepgraph_role role;
+    stepgraph_type type;
     bool adopted;
     bool verifiable;     /* The driver can tell whether the adopted memory is still the same. */
     CUdeviceptr address; /* The master. */

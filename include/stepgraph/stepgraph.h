@@ -14,6 +14,7 @@
 #include "arena.h"
 #include "audit.h"
 #include "base.h"
+#include "check.h"
 #include "pin.h"
 #include "session.h"
 #include "step.h"
