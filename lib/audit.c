@@ -1,12 +1,12 @@
 /* The report: gathering findings, walking them, and their forms for people and programs. */
 #include "audit_p.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "structs.h"
+#include "text.h"
 
 static const char *const kind_names[] = {
     [STEPGRAPH_FINDING_MOVED_POINTER] = "moved pointer",
@@ -128,88 +128,40 @@ void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, c
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* A text that grows. */
-typedef struct buffer {
-    char *text;
-    size_t used, room;
-    bool failed;
-} buffer;
-
-static void append(buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(buffer *b, const char *format, ...)
-{
-    va_list arguments, again;
-    int n;
-
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    n = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (n >= 0 && b->used + (size_t)n + 1 > b->room) {
-        size_t room = 2 * (b->used + (size_t)n + 1);
-        char *larger = realloc(b->text, room);
-        if (larger != NULL) {
-            b->text = larger;
-            b->room = room;
-        }
-    }
-    if (n >= 0 && b->used + (size_t)n + 1 <= b->room)
-        b->used += (size_t)vsnprintf(b->text + b->used, b->room - b->used, format, again);
-    else
-        b->failed = true;
-    va_end(again);
-}
-
-/* As a JSON string, quotes included. */
-static void append_quoted(buffer *b, const char *text)
-{
-    append(b, "\"");
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            append(b, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            append(b, "\\u%04x", (unsigned char)*text);
-        else
-            append(b, "%c", *text);
-    }
-    append(b, "\"");
-}
-
-static void write_text(const stepgraph_audit *audit, buffer *b)
+static void write_text(const stepgraph_audit *audit, sg__text *b)
 {
     const stepgraph_audit_summary *s = &audit->summary;
 
     if (s->faults == 0)
-        append(b, "%s: no fault found", audit->title);
+        sg__text_add(b, "%s: no fault found", audit->title);
     else
-        append(b, "%s cannot be replayed: %llu fault%s", audit->title, (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
-    append(b, " (%llu nodes, %llu kernels, %llu addresses", (unsigned long long)s->nodes, (unsigned long long)s->kernels,
+        sg__text_add(b, "%s cannot be replayed: %llu fault%s", audit->title, (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
+    sg__text_add(b, " (%llu nodes, %llu kernels, %llu addresses", (unsigned long long)s->nodes, (unsigned long long)s->kernels,
            (unsigned long long)s->addresses);
     if (s->bytes > 0)
-        append(b, ", %llu bytes compared", (unsigned long long)s->bytes);
-    append(b, "%s", ")");
+        sg__text_add(b, ", %llu bytes compared", (unsigned long long)s->bytes);
+    sg__text_add(b, "%s", ")");
     if (s->unread > 0)
-        append(b, "; %llu nodes could not be looked at", (unsigned long long)s->unread);
+        sg__text_add(b, "; %llu nodes could not be looked at", (unsigned long long)s->unread);
     for (uint64_t i = 0; i < s->kept; i++) {
         const stepgraph_finding *f = &audit->findings[i];
-        append(b, "\n  %s%s", f->fault != 0 ? "" : "(no fault) ", f->text);
+        sg__text_add(b, "\n  %s%s", f->fault != 0 ? "" : "(no fault) ", f->text);
         /* The same advice once for a run of findings. */
         if (f->advice[0] != '\0' && (i + 1 == s->kept || strcmp(f->advice, audit->findings[i + 1].advice) != 0))
-            append(b, "\n      %s", f->advice);
+            sg__text_add(b, "\n      %s", f->advice);
     }
     if (s->findings > s->kept)
-        append(b, "\n  and %llu more", (unsigned long long)(s->findings - s->kept));
-    append(b, "\n");
+        sg__text_add(b, "\n  and %llu more", (unsigned long long)(s->findings - s->kept));
+    sg__text_add(b, "\n");
 }
 
-static void write_json(const stepgraph_audit *audit, buffer *b)
+static void write_json(const stepgraph_audit *audit, sg__text *b)
 {
     const stepgraph_audit_summary *s = &audit->summary;
 
-    append(b, "{\"title\": ");
-    append_quoted(b, audit->title);
-    append(b,
+    sg__text_add(b, "{\"title\": ");
+    sg__text_quoted(b, audit->title);
+    sg__text_add(b,
            ", \"faults\": %llu, \"findings\": %llu, \"nodes\": %llu, \"kernels\": %llu, \"unread\": %llu, \"addresses\": %llu, \"in_pins\": %llu, "
            "\"in_graph\": %llu, \"bytes\": %llu, \"list\": [",
            (unsigned long long)s->faults, (unsigned long long)s->findings, (unsigned long long)s->nodes, (unsigned long long)s->kernels,
@@ -217,21 +169,21 @@ static void write_json(const stepgraph_audit *audit, buffer *b)
            (unsigned long long)s->bytes);
     for (uint64_t i = 0; i < s->kept; i++) {
         const stepgraph_finding *f = &audit->findings[i];
-        append(b, "%s\n  {\"kind\": ", i > 0 ? "," : "");
-        append_quoted(b, kind_names[f->kind]);
-        append(b, ", \"fault\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false",
+        sg__text_add(b, "%s\n  {\"kind\": ", i > 0 ? "," : "");
+        sg__text_quoted(b, kind_names[f->kind]);
+        sg__text_add(b, ", \"fault\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false",
                f->node != UINT32_MAX ? (long long)f->node : -1, f->argument != UINT32_MAX ? (long long)f->argument : -1, f->offset, f->bytes);
-        append(b, ", \"before\": \"0x%llx\", \"after\": \"0x%llx\", \"name\": ", (unsigned long long)f->before, (unsigned long long)f->after);
-        append_quoted(b, f->node_name);
-        append(b, ", \"stage\": ");
-        append_quoted(b, f->stage);
-        append(b, ", \"text\": ");
-        append_quoted(b, f->text);
-        append(b, ", \"advice\": ");
-        append_quoted(b, f->advice);
-        append(b, "}");
+        sg__text_add(b, ", \"before\": \"0x%llx\", \"after\": \"0x%llx\", \"name\": ", (unsigned long long)f->before, (unsigned long long)f->after);
+        sg__text_quoted(b, f->node_name);
+        sg__text_add(b, ", \"stage\": ");
+        sg__text_quoted(b, f->stage);
+        sg__text_add(b, ", \"text\": ");
+        sg__text_quoted(b, f->text);
+        sg__text_add(b, ", \"advice\": ");
+        sg__text_quoted(b, f->advice);
+        sg__text_add(b, "}");
     }
-    append(b, "]}\n");
+    sg__text_add(b, "]}\n");
 }
 
 /* Faults first, then in the order of the nodes. */
@@ -250,7 +202,7 @@ static int by_weight(const void *a, const void *b)
 
 stepgraph_status sg__audit_finish(stepgraph_audit *audit)
 {
-    buffer text = {0}, json = {0};
+    sg__text text = {0}, json = {0};
 
     if (audit->summary.kept > 0)
         qsort(audit->findings, (size_t)audit->summary.kept, sizeof *audit->findings, by_weight);

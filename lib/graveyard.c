@@ -74,6 +74,9 @@ void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
 
     if (handle == 0 || session->forks != sg__fork_count())
         return;
+    /* Freeing waits for the device. What a hanging replay uses is left to the end of the process. */
+    if (session->hung != NULL && !sg__session_lives(session))
+        return;
     pthread_mutex_lock(&lock);
     forbidden = forbidding() != NULL;
     if (forbidden) {

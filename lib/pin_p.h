@@ -26,6 +26,7 @@ struct stepgraph_pin {
     unsigned int slot;   /* The slot that holds the latest value. */
     uint64_t fed_round;  /* The bank's round in which it was fed last. */
     uint64_t feeds;      /* Times it was fed. */
+    uint64_t fed_bytes;  /* How many bytes the last time; behind them are zeros. */
 };
 
 /* The pin that holds address, or NULL. */

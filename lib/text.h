@@ -1,0 +1,20 @@
+/* A text that grows: how reports are written. */
+#ifndef STEPGRAPH_TEXT_H
+#define STEPGRAPH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Begins as all zero. */
+typedef struct sg__text {
+    char *text; /* To be freed. */
+    size_t used, room;
+    bool failed; /* Host memory was short once; what was added since may be missing. */
+} sg__text;
+
+void sg__text_add(sg__text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As a JSON string, quotes included. */
+void sg__text_quoted(sg__text *text, const char *string);
+
+#endif
