@@ -21,6 +21,7 @@ static struct {
 
     /* Faults. */
     int feed_once;      /* Feeds nothing after so many calls. */
+    int feed_launched;  /* x is copied where the launches are, by a call that no recording holds. */
     int skip_loss;      /* Nobody writes the loss. */
     int accumulate;     /* The loss is added to what it held. */
     int by_value;       /* The rate is an argument. */
@@ -46,7 +47,6 @@ static struct {
 
 static CUmodule module;
 static CUfunction sum_atomic, once_function, pick_function;
-static CUevent fed_event;
 
 static int recording(void)
 {
@@ -75,7 +75,7 @@ static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t k)
     if (t.feed_once && t.feeds > (unsigned)t.feed_once)
         return STEPGRAPH_OK;
     fill_x(k, x);
-    if (!t.feeder)
+    if (!t.feeder && !t.feed_launched)
         status = stepgraph_pin_feed(t.x, x, t.fed_bytes ? (uint64_t)t.fed_bytes : sizeof x);
     if (status == STEPGRAPH_OK)
         status = stepgraph_pin_feed_f32(t.rate, 0.5f);
@@ -93,6 +93,15 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
     t.recordings += inside;
     if (t.fails && k == (uint64_t)t.fails && !inside)
         return STEPGRAPH_ERR_UNSUPPORTED;
+    if (t.feed_launched) {
+        float values[N];
+        fill_x(k, values);
+        if (!inside)
+            CU(StreamSynchronize(stream));
+        CU(MemcpyHtoD(x, values, sizeof values));
+        if (!inside)
+            CU(StreamSynchronize(NULL));
+    }
     stepgraph_step_mark(step, "forward");
     if (inside && t.spin_ms)
         spin(stream, t.spin_ms);
@@ -179,6 +188,8 @@ static void made_of(stepgraph_type type)
     t.config.first = 10;
     t.config.timeout_ns = 20 * 1000000000ull;
     t.config.delay_ns = 2000000;
+    if (module)
+        return; /* Once: graphs of earlier tests may still refer to it. */
     CU(ModuleLoadData(&module, check_kernels_ptx));
     CU(ModuleGetFunction(&sum_atomic, module, "sum_atomic"));
     CU(ModuleGetFunction(&once_function, module, "once"));
@@ -194,9 +205,6 @@ static void unmade(void)
 {
     stepgraph_check_destroy(t.check);
     t.check = NULL;
-    if (module)
-        cu.ModuleUnload(module);
-    module = NULL;
 }
 
 static void recorded_with(uint32_t flags)
@@ -396,7 +404,7 @@ START_TEST(progress_is_told_and_can_stop)
     ck_assert_uint_gt(t.progress_calls, 12);
     stepgraph_check_destroy(t.check);
     t.check = NULL;
-    for (unsigned stop = 1; stop < 20; stop += 3) {
+    for (unsigned stop = 1; stop < 17; stop += 3) {
         t.progress_calls = 0;
         t.stop_at = stop;
         FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), "stopped by its progress callback");
@@ -469,9 +477,8 @@ END_TEST
 
 START_TEST(k04_input_that_is_not_refreshed_is_named)
 {
-    t.feed_once = 0;
+    t.feed_launched = 1;
     recorded();
-    t.feed_once = 6; /* Both fresh arms are fed, the replays are not. */
     checked();
     VERDICT(STEPGRAPH_DIVERGED);
     FACT("x", STEPGRAPH_CHECK_DIFFERS);
@@ -809,13 +816,12 @@ END_TEST
 START_TEST(k27_padding_that_reaches_a_state_is_named)
 {
     t.fed_bytes = 5 * sizeof(float);
-    t.read_padding = _i;
+    t.read_padding = _i; /* Else each row of x goes into one of w, the rows behind the fifth too. */
     recorded();
     checked();
-    if (_i)
-        FACT("x", STEPGRAPH_CHECK_PADDING);
-    else
-        FACT("x", STEPGRAPH_CHECK_PADDING); /* w[i] = w[i] + rate * x[i]: all rows are state here. */
+    VERDICT(STEPGRAPH_IDENTICAL);
+    FACT("x", STEPGRAPH_CHECK_PADDING);
+    SAYS("what stands behind the fed bytes changes a state");
 }
 END_TEST
 
@@ -938,6 +944,36 @@ START_TEST(k21_host_that_waits_for_its_feeder_is_right)
     VERDICT(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("back to back");
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+static CUevent fed_event, read_event;
+
+/* On a stream of its own, with a wait on each side. */
+static stepgraph_status feed_in_order(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = feed(user, step, k);
+
+    fill_x(k, locked + (k % 16) * N);
+    CU(EventRecord(read_event, stream));
+    CU(StreamWaitEvent(t.feeder, read_event, 0));
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    CU(EventRecord(fed_event, t.feeder));
+    CU(StreamWaitEvent(stream, fed_event, 0));
+    return status;
+}
+
+START_TEST(k21_feeder_in_order_is_identical)
+{
+    CU(EventCreate(&fed_event, CU_EVENT_DISABLE_TIMING));
+    CU(EventCreate(&read_event, CU_EVENT_DISABLE_TIMING));
+    recorded_elsewhere();
+    t.config.feed = feed_in_order;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    CU(EventDestroy(fed_event));
+    CU(EventDestroy(read_event));
     CU(MemFreeHost(locked));
 }
 END_TEST
@@ -1272,6 +1308,7 @@ static Suite *make(void)
     tcase_add_test(plant, planted_fault_that_is_not_seen_proves_nothing);
     tcase_add_test(plant, fault_is_planted_where_the_host_says);
     tcase_add_test(order, k21_replay_that_does_not_wait_for_the_feeder_is_found);
+    tcase_add_test(order, k21_feeder_in_order_is_identical);
     tcase_add_test(order, k21_host_that_waits_for_its_feeder_is_right);
     tcase_add_test(late, k19_replay_that_hangs_is_named_and_nothing_waits);
     tcase_add_test(late, slow_replay_within_its_time_is_right);
