@@ -33,6 +33,7 @@ static struct {
     int host_counter;   /* Reads a counter of the host's own, put back only by rewind. */
     int fed_bytes;      /* Of x. 0: all. */
     int read_padding;   /* The sum of all of x goes into w. */
+    int scratch_moves;  /* Each recording takes another part of it. */
     int once;           /* A kernel whose counter nobody sets back. */
     unsigned spin_ms;   /* In the recording only. */
     int fails;          /* The callback fails for this step. */
@@ -46,7 +47,7 @@ static struct {
 } t;
 
 static CUmodule module;
-static CUfunction sum_atomic, once_function, pick_function;
+static CUfunction sum_atomic, once_function, pick_function, wobble;
 
 static int recording(void)
 {
@@ -91,6 +92,8 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
     (void)user;
     t.enqueues++;
     t.recordings += inside;
+    if (t.scratch_moves && inside)
+        tmp += t.recordings * sizeof(float) * N;
     if (t.fails && k == (uint64_t)t.fails && !inside)
         return STEPGRAPH_ERR_UNSUPPORTED;
     if (t.feed_launched) {
@@ -173,7 +176,7 @@ static void made_of(stepgraph_type type)
     t.x = typed(STEPGRAPH_ROLE_FEED, sizeof start, "x", STEPGRAPH_TYPE_F32);
     t.rate = typed(STEPGRAPH_ROLE_CELL, 4, "rate", STEPGRAPH_TYPE_F32);
     t.loss = typed(STEPGRAPH_ROLE_OUTPUT, 4, "loss", STEPGRAPH_TYPE_F32);
-    t.tmp = typed(STEPGRAPH_ROLE_SCRATCH, sizeof start, "tmp", STEPGRAPH_TYPE_F32);
+    t.tmp = typed(STEPGRAPH_ROLE_SCRATCH, 4 * sizeof start, "tmp", STEPGRAPH_TYPE_F32);
     t.other = device_make(sizeof start);
     t.counter = device_make(64);
     for (int i = 0; i < N; i++)
@@ -194,6 +197,7 @@ static void made_of(stepgraph_type type)
     CU(ModuleGetFunction(&sum_atomic, module, "sum_atomic"));
     CU(ModuleGetFunction(&once_function, module, "once"));
     CU(ModuleGetFunction(&pick_function, module, "pick"));
+    CU(ModuleGetFunction(&wobble, module, "wobble"));
 }
 
 static void made(void)
@@ -337,6 +341,31 @@ START_TEST(advancing_check_does_the_steps)
 }
 END_TEST
 
+START_TEST(advancing_past_a_wrong_graph_takes_the_right_step)
+{
+    float expected[N], got[N], x[N];
+
+    t.skip_commit = 1;
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), expected, sizeof expected);
+    for (uint64_t k = 10; k < 10 + (uint64_t)_i; k++) {
+        fill_x(k, x);
+        for (int i = 0; i < N; i++)
+            expected[i] = expected[i] + 0.5f * x[i];
+    }
+    t.config.flags = STEPGRAPH_CHECK_ADVANCE;
+    t.config.steps = (uint32_t)_i;
+    t.config.device_bytes = _i == 3 ? 3000 : 0; /* Room for two snapshots only. */
+    t.config.host_bytes = _i == 3 ? 1 : 0;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    bytes_at(stepgraph_pin_address(t.w), got, sizeof got);
+    ck_assert_mem_eq(expected, got, sizeof got);
+    bytes_at(stepgraph_pin_address(t.x), got, sizeof got);
+    ck_assert_mem_eq(x, got, sizeof got);
+}
+END_TEST
+
 START_TEST(strict_feeds_are_no_obstacle)
 {
     recorded_with(STEPGRAPH_STEP_STRICT_FEEDS);
@@ -462,6 +491,8 @@ START_TEST(k03_first_differing_element_has_both_values)
     ck_assert_float_eq(v[0], 7.5f);
     ck_assert_float_eq(v[1], 8.0f);
     ck_assert_uint_eq(w.step, 10);
+    /* What the graph reads is judged by what the graph does: without the commit x reaches nothing that is pinned. */
+    FACT("x", STEPGRAPH_CHECK_UNREAD);
 }
 END_TEST
 
@@ -610,6 +641,39 @@ START_TEST(stale_pointer_beside_noise_is_found)
     ck_assert_uint_eq(about("noisy").fault, 0);
     FACT("noisy", STEPGRAPH_CHECK_UNSTEADY);
     NO_FACT("w", STEPGRAPH_CHECK_UNSTEADY);
+}
+END_TEST
+
+/* A pin that is the same in all fresh launches of a noisy step and a few units off in replays: luck, unless it is so every time. */
+static stepgraph_pin *lucky;
+static int reproducible;
+
+static stepgraph_status enqueue_lucky(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(lucky);
+
+    inc(stream, stepgraph_pin_address(noisy), 1e-4f * (float)(unit_random(&t.random) % 1000));
+    setv(stream, p, recording() && reproducible ? 1.0000001f : 1.0f);
+    if (recording() && !reproducible)
+        launch(stream, wobble, 1, (void *[]){ &p, &t.counter });
+    return enqueue(user, step, k);
+}
+
+START_TEST(small_difference_beside_noise_counts_if_it_repeats_itself)
+{
+    reproducible = _i;
+    noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", STEPGRAPH_TYPE_F32);
+    lucky = typed(STEPGRAPH_ROLE_STATE, 4, "lucky", STEPGRAPH_TYPE_F32);
+    t.config.enqueue = enqueue_lucky;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_lucky(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(reproducible ? STEPGRAPH_DIVERGED : STEPGRAPH_INCONCLUSIVE);
+    FACT("lucky", STEPGRAPH_CHECK_DIFFERS);
+    ck_assert_uint_eq(about("lucky").fault, (unsigned)reproducible);
 }
 END_TEST
 
@@ -1066,6 +1130,20 @@ START_TEST(search_finds_a_later_node)
 }
 END_TEST
 
+/* Where recordings lay scratch out differently, only states and outputs can be compared: the commit is the first to show it. */
+START_TEST(search_does_without_scratch_that_moves)
+{
+    t.by_value = 1;
+    t.scratch_moves = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_uint_eq(t.summary.node, 2);
+    SAYS("as far as states and outputs tell");
+}
+END_TEST
+
 START_TEST(search_says_where_recordings_differ_in_shape)
 {
     t.skip_commit = 1;
@@ -1278,6 +1356,7 @@ static Suite *make(void)
     tcase_add_test(right, right_step_is_identical);
     tcase_add_test(right, check_leaves_no_trace);
     tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
+    tcase_add_loop_test(right, advancing_past_a_wrong_graph_takes_the_right_step, 1, 4);
     tcase_add_test(right, strict_feeds_are_no_obstacle);
     tcase_add_test(right, host_state_comes_back_through_rewind);
     tcase_add_test(right, host_state_without_rewind_is_inconclusive);
@@ -1294,6 +1373,7 @@ static Suite *make(void)
     tcase_add_test(noise, step_with_noise_is_inconclusive);
     tcase_add_test(noise, stale_pointer_in_a_noisy_step_is_found);
     tcase_add_test(noise, stale_pointer_beside_noise_is_found);
+    tcase_add_loop_test(noise, small_difference_beside_noise_counts_if_it_repeats_itself, 0, 2);
     tcase_add_test(noise, noise_in_an_untyped_pin_asks_for_a_type);
     tcase_add_test(noise, feed_that_does_not_repeat_itself_is_named);
     tcase_add_test(noise, k19_step_that_reads_what_an_output_held_is_named);
@@ -1315,6 +1395,7 @@ static Suite *make(void)
     tcase_add_test(late, fresh_launches_that_hang_are_no_report);
     tcase_add_test(place, search_names_node_kernel_and_stage);
     tcase_add_test(place, search_finds_a_later_node);
+    tcase_add_test(place, search_does_without_scratch_that_moves);
     tcase_add_test(place, search_says_where_recordings_differ_in_shape);
     tcase_add_test(place, search_clones_where_nodes_cannot_be_disabled);
     tcase_add_test(place, search_can_be_left_out);

@@ -119,6 +119,10 @@ START_TEST(each_driver_call_of_a_check_fails_once)
     int destroys = strstr(entry, "Destroy") || strstr(entry, "Free") || strstr(entry, "Push");
 
     stale = _i % 2;
+#ifdef __SANITIZE_ADDRESS__
+    if (destroys)
+        return; /* What is not undone would count as leaked. */
+#endif
     if (stale && strstr(entry, "Push"))
         return; /* The end of a recording in a context that cannot be entered leaves the stream recording. */
     config.enqueue = enqueue;
