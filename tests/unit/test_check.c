@@ -5,6 +5,8 @@
  */
 #include "support.h"
 
+#include <time.h>
+
 #include "check_kernels_ptx.h"
 
 enum { N = 64 };
@@ -34,6 +36,14 @@ static struct {
     int fed_bytes;      /* Of x. 0: all. */
     int read_padding;   /* The sum of all of x goes into w. */
     int scratch_moves;  /* Each recording takes another part of it. */
+    int scratch_sum;    /* Adds to scratch that nobody sets to zero; the result is not used. */
+    int scratch_table;  /* Reads scratch that only launches fill: the call is left out of a recording. */
+    int frozen_x;       /* The first recording reads a copy of x. */
+    int period;         /* Of x in steps. 0: none. */
+    int quiet;          /* So many calls without the noise. */
+    int rate_once;      /* The rate is fed in step 11 only. */
+    int dead_read;      /* `unread` is read, into scratch that nobody looks at. */
+    int ones;           /* The loss is a NaN whose bits are all ones. */
     int once;           /* A kernel whose counter nobody sets back. */
     unsigned spin_ms;   /* In the recording only. */
     int fails;          /* The callback fails for this step. */
@@ -49,6 +59,9 @@ static struct {
 static CUmodule module;
 static CUfunction sum_atomic, once_function, pick_function, wobble;
 
+static stepgraph_pin *unread, *index_pin, *untyped_cell, *early;
+static CUdeviceptr bad;
+
 static int recording(void)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -60,7 +73,7 @@ static int recording(void)
 static void fill_x(uint64_t k, float *x)
 {
     for (int i = 0; i < N; i++)
-        x[i] = t.constant_feed ? 1.0f : (float)((k * 7 + (uint64_t)i * 3) % 11) - 5.0f;
+        x[i] = t.constant_feed ? 1.0f : (float)(((t.period ? k % (uint64_t)t.period : k) * 7 + (uint64_t)i * 3) % 11) - 5.0f;
     if (t.noisy_feed)
         x[3] += (float)(unit_random(&t.random) % 1000);
 }
@@ -78,8 +91,8 @@ static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t k)
     fill_x(k, x);
     if (!t.feeder && !t.feed_launched)
         status = stepgraph_pin_feed(t.x, x, t.fed_bytes ? (uint64_t)t.fed_bytes : sizeof x);
-    if (status == STEPGRAPH_OK)
-        status = stepgraph_pin_feed_f32(t.rate, 0.5f);
+    if (status == STEPGRAPH_OK && (!t.rate_once || k == 11))
+        status = stepgraph_pin_feed_f32(t.rate, t.rate_once ? 0.25f : 0.5f);
     return status;
 }
 
@@ -106,6 +119,16 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
             CU(StreamSynchronize(NULL));
     }
     stepgraph_step_mark(step, "forward");
+    if (early)
+        inc(stream, stepgraph_pin_address(early), 1.0f);
+    if (t.scratch_sum)
+        launch(stream, sum_atomic, 1, (void *[]){ &(CUdeviceptr){ tmp + 3 * 4 * N }, &w, &(int){ 1 } });
+    if (t.dead_read)
+        copyf(stream, tmp + 3 * 4 * N + 8, stepgraph_pin_address(unread));
+    if (t.scratch_table && !inside)
+        setv(stream, tmp + 3 * 4 * N + 16, 2.0f);
+    if (t.frozen_x && inside && t.recordings == 1)
+        x = t.other;
     if (inside && t.spin_ms)
         spin(stream, t.spin_ms);
     if (t.once) {
@@ -119,18 +142,37 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
         launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)k }, &n });
     if (t.host_counter)
         launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ (float)t.counter_now++ }, &n });
-    if (t.noise)
+    if (t.noise && (inside || t.enqueues > (unsigned)t.quiet))
         launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1e-4f * (float)(unit_random(&t.random) % 1000) / 1000.0f }, &n });
+    if (t.scratch_table)
+        launch(stream, sum_atomic, 1, (void *[]){ &tmp, &(CUdeviceptr){ tmp + 3 * 4 * N + 16 }, &(int){ 1 } });
     if (t.read_padding)
         launch(stream, sum_atomic, N, (void *[]){ &tmp, &x, &n });
     stepgraph_step_mark(step, "commit");
     if (!(inside && t.skip_commit))
         OK(stepgraph_pin_commit(t.w, tmp));
-    if (t.accumulate)
+    if (t.accumulate == 2) /* As an integer. */
+        launch(stream, once_function, 1, (void *[]){ &loss, &(unsigned long long){ 0 } });
+    else if (t.accumulate)
         launch(stream, sum_atomic, 1, (void *[]){ &loss, &w, &(int){ 1 } });
+    else if (t.ones)
+        CU(MemsetD8Async(loss, 0xff, 4, stream));
     else if (!t.skip_loss)
         copyf(stream, loss, w);
     return STEPGRAPH_OK;
+}
+
+static stepgraph_status feed_more(void *user, stepgraph_step *step, uint64_t k)
+{
+    int index = (int)(k % N);
+
+    if (unread)
+        OK(stepgraph_pin_feed_u32(unread, (uint32_t)k));
+    if (index_pin)
+        OK(stepgraph_pin_feed(index_pin, &index, sizeof index));
+    if (untyped_cell)
+        OK(stepgraph_pin_feed_u32(untyped_cell, 5));
+    return feed(user, step, k);
 }
 
 static stepgraph_status rewind_to(void *user, uint64_t k)
@@ -171,6 +213,7 @@ static void made_of(stepgraph_type type)
     float start[N];
 
     memset(&t, 0, sizeof t);
+    unread = index_pin = untyped_cell = early = NULL;
     t.random = 77;
     t.w = typed(STEPGRAPH_ROLE_STATE, sizeof start, "w", type);
     t.x = typed(STEPGRAPH_ROLE_FEED, sizeof start, "x", STEPGRAPH_TYPE_F32);
@@ -378,6 +421,35 @@ START_TEST(strict_feeds_are_no_obstacle)
 }
 END_TEST
 
+/* An input that is fed only when it changes begins each time as it was, on the device; and on the host, from where it travels along with its
+ * neighbours. */
+START_TEST(input_that_is_not_fed_begins_as_it_was)
+{
+    float rate;
+
+    t.config.feed = _i ? feed_more : feed;
+    unread = _i ? typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32) : NULL;
+    recorded();
+    t.rate_once = 1;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    OK(t.config.feed(NULL, NULL, 13));
+    OK(stepgraph_session_flush(session));
+    bytes_at(stepgraph_pin_address(t.rate), &rate, sizeof rate);
+    ck_assert_float_eq(rate, 0.5f);
+}
+END_TEST
+
+START_TEST(output_that_looks_like_the_filling_is_written)
+{
+    t.ones = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    NO_FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
+}
+END_TEST
+
 START_TEST(host_state_comes_back_through_rewind)
 {
     t.host_counter = 1;
@@ -560,6 +632,17 @@ START_TEST(k28_output_that_nobody_writes_proves_nothing)
 }
 END_TEST
 
+/* Scratch that a launch fills which no recording holds: what the launches left there must not carry the replays. */
+START_TEST(k28_old_scratch_does_not_pass_for_work)
+{
+    t.scratch_table = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 10);
+}
+END_TEST
+
 static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64_t k)
 {
     (void)user;
@@ -714,6 +797,46 @@ START_TEST(k19_step_that_reads_what_an_output_held_is_named)
     FACT("loss", STEPGRAPH_CHECK_OLD_VALUES);
     NO_FACT("w", STEPGRAPH_CHECK_UNSTEADY);
     SAYS("what a step reads before it writes it is a STATE");
+    /* Six fresh arms, two of replays and one replay to alter inputs of: that it is so was seen by the second already. */
+    ck_assert_uint_eq(t.feeds, 3 * 8 + 1);
+}
+END_TEST
+
+/* Noise that shows only after the first two fresh arms were the same. */
+START_TEST(rare_noise_is_no_fault)
+{
+    t.noise = 1;
+    recorded();
+    t.quiet = 6;
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    ck_assert_uint_eq(about("w").fault, 0);
+}
+END_TEST
+
+/* Without a type the distance of two bytes says nothing about that of two values. */
+static stepgraph_status enqueue_edge(void *user, stepgraph_step *step, uint64_t k)
+{
+    uint32_t bits = recording() ? 0x3f7fffff : 0x3f800000 + (unit_random(&t.random) & 3);
+    float v;
+
+    memcpy(&v, &bits, sizeof v);
+    setv(stream, stepgraph_pin_address(noisy), v);
+    return enqueue(user, step, k);
+}
+
+START_TEST(bytes_at_the_edge_of_a_value_are_no_fault)
+{
+    noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", _i ? STEPGRAPH_TYPE_F32 : STEPGRAPH_TYPE_BYTES);
+    t.config.enqueue = enqueue_edge;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_edge(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    ck_assert_uint_eq(about("noisy").fault, 0);
 }
 END_TEST
 
@@ -757,22 +880,6 @@ END_TEST
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------- */
 
-static stepgraph_pin *unread, *index_pin, *untyped_cell;
-static CUdeviceptr bad;
-
-static stepgraph_status feed_more(void *user, stepgraph_step *step, uint64_t k)
-{
-    int index = (int)(k % N);
-
-    if (unread)
-        OK(stepgraph_pin_feed_u32(unread, (uint32_t)k));
-    if (index_pin)
-        OK(stepgraph_pin_feed(index_pin, &index, sizeof index));
-    if (untyped_cell)
-        OK(stepgraph_pin_feed_u32(untyped_cell, 5));
-    return feed(user, step, k);
-}
-
 static stepgraph_status enqueue_more(void *user, stepgraph_step *step, uint64_t k)
 {
     CUdeviceptr loss = stepgraph_pin_address(t.loss), w = stepgraph_pin_address(t.w);
@@ -810,6 +917,21 @@ START_TEST(k04_input_that_nobody_reads_is_listed)
     ck_assert_uint_eq(t.summary.inputs, 3);
     ck_assert_uint_eq(t.summary.inputs_seen, 2);
     SAYS("feed 'unread'", "the graph does not refer to it");
+}
+END_TEST
+
+/* The graph reads it, into scratch that goes nowhere; and an output that is never set to zero does not hide that. */
+START_TEST(k04_input_that_is_read_and_not_used_is_listed)
+{
+    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    t.dead_read = 1;
+    t.accumulate = _i;
+    recorded_more();
+    checked();
+    VERDICT(_i ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL);
+    FACT("unread", STEPGRAPH_CHECK_UNREAD);
+    NO_FACT("x", STEPGRAPH_CHECK_UNREAD);
+    SAYS("changes nothing when it is altered");
 }
 END_TEST
 
@@ -966,6 +1088,8 @@ static stepgraph_status feed_elsewhere(void *user, stepgraph_step *step, uint64_
 
     if (status == STEPGRAPH_OK) {
         fill_x(k, locked + (k % 16) * N);
+        if (!t.feeder_waits)
+            spin(t.feeder, 20); /* A slow transfer. */
         CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
         if (t.feeder_waits)
             CU(StreamSynchronize(t.feeder));
@@ -995,6 +1119,7 @@ START_TEST(k21_replay_that_does_not_wait_for_the_feeder_is_found)
     checked();
     VERDICT(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_DIFFERS);
+    NO_FACT("w", STEPGRAPH_CHECK_ORDER); /* Replays that are waited for are wrong, too: it is the launches that are right. */
     CU(MemFreeHost(locked));
 }
 END_TEST
@@ -1008,6 +1133,31 @@ START_TEST(k21_host_that_waits_for_its_feeder_is_right)
     VERDICT(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("back to back");
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+/* Neither overwrites x too early nor waits for its own copy, which is in time as a rule. */
+static stepgraph_status feed_in_time(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = feed(user, step, k);
+
+    fill_x(k, locked + (k % 16) * N);
+    CU(StreamSynchronize(stream));
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    nanosleep(&(struct timespec){ 0, 15000000 }, NULL);
+    return status;
+}
+
+START_TEST(k21_feed_that_is_in_time_as_a_rule_is_found)
+{
+    recorded_elsewhere();
+    t.config.feed = feed_in_time;
+    t.config.delay_ns = 100 * 1000000ull;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("w", STEPGRAPH_CHECK_ORDER);
+    SAYS("do not wait for the feeding stream");
     CU(MemFreeHost(locked));
 }
 END_TEST
@@ -1127,6 +1277,39 @@ START_TEST(search_finds_a_later_node)
     ck_assert_str_eq(t.summary.node_name, "addn");
     ck_assert_uint_eq(t.summary.node, 1);
     SAYS("changing scalar");
+}
+END_TEST
+
+/* Nodes that are right and change states and scratch come first; the wrong one is named all the same. */
+START_TEST(search_goes_back_before_each_prefix)
+{
+    early = typed(STEPGRAPH_ROLE_STATE, 4, "early", STEPGRAPH_TYPE_F32);
+    t.scratch_sum = 1;
+    t.by_value = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+    ck_assert_uint_eq(t.summary.node, 3);
+}
+END_TEST
+
+/* Only step 11 has an input that shows it. */
+START_TEST(search_has_the_inputs_of_the_bad_step)
+{
+    float x[N];
+
+    t.period = 2;
+    t.frozen_x = 1;
+    fill_x(10, x);
+    put_bytes(t.other, x, sizeof x);
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "update");
 }
 END_TEST
 
@@ -1358,6 +1541,8 @@ static Suite *make(void)
     tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
     tcase_add_loop_test(right, advancing_past_a_wrong_graph_takes_the_right_step, 1, 4);
     tcase_add_test(right, strict_feeds_are_no_obstacle);
+    tcase_add_loop_test(right, input_that_is_not_fed_begins_as_it_was, 0, 2);
+    tcase_add_test(right, output_that_looks_like_the_filling_is_written);
     tcase_add_test(right, host_state_comes_back_through_rewind);
     tcase_add_test(right, host_state_without_rewind_is_inconclusive);
     tcase_add_test(right, timing_is_left_alone);
@@ -1369,6 +1554,7 @@ static Suite *make(void)
     tcase_add_test(wrong, k04_refused_replay_is_a_finding);
     tcase_add_test(wrong, k08_output_that_only_launches_write_is_named);
     tcase_add_test(wrong, k28_output_that_nobody_writes_proves_nothing);
+    tcase_add_test(wrong, k28_old_scratch_does_not_pass_for_work);
     tcase_add_test(wrong, k28_step_that_changes_nothing_proves_nothing);
     tcase_add_test(noise, step_with_noise_is_inconclusive);
     tcase_add_test(noise, stale_pointer_in_a_noisy_step_is_found);
@@ -1377,8 +1563,11 @@ static Suite *make(void)
     tcase_add_test(noise, noise_in_an_untyped_pin_asks_for_a_type);
     tcase_add_test(noise, feed_that_does_not_repeat_itself_is_named);
     tcase_add_test(noise, k19_step_that_reads_what_an_output_held_is_named);
+    tcase_add_test(noise, rare_noise_is_no_fault);
+    tcase_add_loop_test(noise, bytes_at_the_edge_of_a_value_are_no_fault, 0, 2);
     tcase_add_test(noise, float_atomics_are_inconclusive_on_a_card);
     tcase_add_test(in, k04_input_that_nobody_reads_is_listed);
+    tcase_add_loop_test(in, k04_input_that_is_read_and_not_used_is_listed, 0, 3);
     tcase_add_test(in, altered_index_stays_in_range);
     tcase_add_test(in, input_without_another_value_is_not_altered);
     tcase_add_test(in, constant_float_feed_is_altered_by_its_bits);
@@ -1388,6 +1577,7 @@ static Suite *make(void)
     tcase_add_test(plant, planted_fault_that_is_not_seen_proves_nothing);
     tcase_add_test(plant, fault_is_planted_where_the_host_says);
     tcase_add_test(order, k21_replay_that_does_not_wait_for_the_feeder_is_found);
+    tcase_add_test(order, k21_feed_that_is_in_time_as_a_rule_is_found);
     tcase_add_test(order, k21_feeder_in_order_is_identical);
     tcase_add_test(order, k21_host_that_waits_for_its_feeder_is_right);
     tcase_add_test(late, k19_replay_that_hangs_is_named_and_nothing_waits);
@@ -1395,6 +1585,8 @@ static Suite *make(void)
     tcase_add_test(late, fresh_launches_that_hang_are_no_report);
     tcase_add_test(place, search_names_node_kernel_and_stage);
     tcase_add_test(place, search_finds_a_later_node);
+    tcase_add_test(place, search_goes_back_before_each_prefix);
+    tcase_add_test(place, search_has_the_inputs_of_the_bad_step);
     tcase_add_test(place, search_does_without_scratch_that_moves);
     tcase_add_test(place, search_says_where_recordings_differ_in_shape);
     tcase_add_test(place, search_clones_where_nodes_cannot_be_disabled);
