@@ -129,7 +129,8 @@ const char *cs_where(CUdeviceptr address, char *text, size_t room)
     else if (cs_find_reservation(address))
         snprintf(text, room, "reserved addresses with nothing mapped");
     else
-        snprintf(text, room, "%s", cs_in_arena((uintptr_t)address) ? "device memory that is freed or was never allocated" : "no CUDA memory");
+        snprintf(text, room, "%s",
+                 cs_in_arena((uintptr_t)address) ? "device memory that is freed or was never allocated" : "no CUDA memory");
     return text;
 }
 
@@ -207,8 +208,8 @@ static void damage(const struct cs_alloc *a, CUdeviceptr from, size_t bytes, con
         return;
     memset(p, CANARY, bytes);
     place_in(a, from + first, "", where, sizeof where);
-    cs_finding("%s wrote %zu bytes, the first %s%s", w ? cs_describe(w, what, sizeof what) : "something", n, where,
-               cs_blame(w, a->base, blame, sizeof blame));
+    cs_finding("%s changed %zu bytes around its memory, the first %s%s", w ? cs_describe(w, what, sizeof what) : "something", n,
+               where, cs_blame(w, a->base, blame, sizeof blame));
 }
 
 void cs_check_bytes(struct cs_alloc *a, const struct cs_work *w)
@@ -226,9 +227,7 @@ void cs_check_kernel(const struct cs_work *w)
 
     pthread_mutex_lock(&cs.lock);
     while (next_word(&w->kernel, &at, &word)) {
-        struct cs_alloc *a = cs_find(word.value, 1);
-        if (!a)
-            a = cs_find_graph(word.value, 1);
+        struct cs_alloc *a = cs_find_near(word.value);
         if (a && a->guarded && (a->kind != CS_MEM_GRAPH || a->live))
             cs_check_bytes(a, w);
     }
@@ -323,9 +322,11 @@ static void touches(struct cs_accesses *l, const struct cs_work *w, size_t node)
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         for (size_t z = 0; z < c->Depth && c->Depth <= 64; z++) {
             if (!w->copy.staged && !cs_copy_pageable_src(&w->copy))
-                touch_rows(l, w, node, false, cs_copy_src(c) + z * c->srcPitch * c->srcHeight, c->WidthInBytes, c->srcPitch, c->Height);
+                touch_rows(l, w, node, false, cs_copy_src(c) + z * c->srcPitch * c->srcHeight, c->WidthInBytes, c->srcPitch,
+                           c->Height);
             if (!cs_copy_pageable_dst(&w->copy))
-                touch_rows(l, w, node, true, cs_copy_dst(c) + z * c->dstPitch * c->dstHeight, c->WidthInBytes, c->dstPitch, c->Height);
+                touch_rows(l, w, node, true, cs_copy_dst(c) + z * c->dstPitch * c->dstHeight, c->WidthInBytes, c->dstPitch,
+                           c->Height);
         }
         break;
     case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -554,7 +555,8 @@ void cs_check_source(const struct cs_copy *c, uint64_t sum)
         return;
     pthread_mutex_lock(&cs.lock);
     cs_finding("copy of %zu bytes to 0x%llx: the host changed the source, %s, before the copy had read it",
-               c->p.WidthInBytes * c->p.Height * c->p.Depth, cs_copy_dst(&c->p), cs_where(cs_copy_src(&c->p), where, sizeof where));
+               c->p.WidthInBytes * c->p.Height * c->p.Depth, cs_copy_dst(&c->p),
+               cs_where(cs_copy_src(&c->p), where, sizeof where));
     pthread_mutex_unlock(&cs.lock);
 }
 

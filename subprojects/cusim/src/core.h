@@ -62,8 +62,8 @@ void cs_handles_each(enum cs_type type, void (*fn)(void *handle, void *data), vo
 struct cs_fence {
     int refs;
     bool done;
-    uint64_t ns;       /* When. */
-    struct cs_op *op;  /* Whose completion it is, until it has completed. */
+    uint64_t ns;      /* When. */
+    struct cs_op *op; /* Whose completion it is, until it has completed. */
 };
 
 struct cs_fence *cs_fence_new(void);
@@ -188,7 +188,7 @@ struct cs_kernel_entry {
     unsigned num_params;
     unsigned bytes; /* Of all parameters. */
     struct cs_kernel_param *params;
-    uint64_t reads, writes; /* Parameters, of the first 64, from which addresses of loads and stores are made. */
+    uint64_t reads, writes;          /* Parameters, of the first 64, from which addresses of loads and stores are made. */
     const struct cusim_kernel *body; /* NULL: no pack has it. */
 };
 
@@ -506,7 +506,7 @@ struct cs_capture {
     bool borrowed; /* The graph is the caller's (cuStreamBeginCaptureToGraph). */
     bool dead;     /* Invalidated. */
     CUstream origin;
-    CUstream members; /* The origin among them. */
+    CUstream members;    /* The origin among them. */
     struct cs_deps left; /* The last work of forked streams that were destroyed. */
 };
 
@@ -583,9 +583,9 @@ struct cs_program {
     size_t num_memory;
     size_t num_events;
     size_t num_staged;
-    bool waits_for_host; /* A copy into pageable memory. */
+    bool waits_for_host;          /* A copy into pageable memory. */
     struct cs_accesses *accesses; /* Made when a check asks. */
-    uint64_t checked;    /* cs_free_epoch at the last check of the operands. */
+    uint64_t checked;             /* cs_free_epoch at the last check of the operands. */
 };
 
 struct cs_step {

@@ -157,7 +157,8 @@ static bool begins(const char *t, size_t n, const char *with)
 }
 
 /* One instruction, up to its semicolon. Addresses are in brackets. What is loaded is no longer made from the parameter. */
-static void instruction(const char **at, const char *op, size_t op_length, struct taints *t, struct cs_kernel_entry *e, char *const *names)
+static void instruction(const char **at, const char *op, size_t op_length, struct taints *t, struct cs_kernel_entry *e,
+                        char *const *names)
 {
     bool load = begins(op, op_length, "ld.") || begins(op, op_length, "ldu."), store = begins(op, op_length, "st.");
     bool param = begins(op, op_length, "ld.param"), atomic = begins(op, op_length, "atom.") || begins(op, op_length, "red.");
@@ -276,7 +277,8 @@ static bool entry(const char **at, struct cs_image *image)
     return good;
 }
 
-/* One element of an initial value: 0f3f800000, 0d3ff0000000000000, 7, -7, 0x1f. Anything else, such as an address, counts as 0. */
+/* One element of an initial value: 0f3f800000, 0d3ff0000000000000, 7, -7, 0x1f. Anything else, such as an address, counts as 0.
+ */
 static uint64_t element(const char *t, size_t n, bool minus)
 {
     char word[40];

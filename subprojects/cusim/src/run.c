@@ -53,6 +53,9 @@ const char *cs_describe(const struct cs_work *w, char *text, size_t room)
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         snprintf(text, room, "memory operation on 0x%llx", w->batch->ops[0].writeValue.address);
         break;
+    case CS_WORK_FREE:
+        snprintf(text, room, "free of 0x%llx", w->free->base);
+        break;
     default:
         snprintf(text, room, "work");
     }
