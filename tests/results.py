@@ -1,7 +1,7 @@
 """Count Meson's results and close with `N passed, N failed, N skipped`:   python3 results.py TESTLOG.json MESON-STATUS
 
-Passed is what Meson calls OK, skipped what it calls SKIP (exit status 77). All else is a failure: also a timeout, a crash, a test that
-was expected to fail, and a run in which nothing was executed.
+Passed is what Meson calls OK, skipped what it calls SKIP (exit status 77). All else is a failure: also a timeout, a crash, a
+test that was expected to fail, and a run in which nothing was executed.
 """
 import json
 import re
