@@ -203,6 +203,34 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
 }
 END_TEST
 
+/* What the host found out by itself: the driver refused a launch and carries on without it. */
+START_TEST(failure_that_the_host_reports_breaks_the_recording)
+{
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_error_info info = STEPGRAPH_ERROR_INFO_INIT;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE), "train");
+    begin_recording(step);
+    OK(stepgraph_step_mark(step, "backward"));
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(NULL, "cuLaunchKernel", 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, NULL, 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, "cuLaunchKernel", 0), "");
+    OK(stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE));
+    OK(stepgraph_step_report(step, "cuMemcpyAsync", CUDA_ERROR_INVALID_VALUE)); /* Not the first. */
+    STATE_IS(step, STEPGRAPH_STEP_CAPTURING);
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "cuLaunchKernel", "CUDA_ERROR_INVALID_HANDLE", "400");
+    ck_assert_ptr_null(strstr(last_words(), "cuMemcpyAsync"));
+    STATE_IS(step, STEPGRAPH_STEP_FAILED);
+    OK(stepgraph_step_error(step, &info));
+    ck_assert_str_eq(info.call, "cuLaunchKernel");
+    ck_assert_int_eq(info.driver_code, CUDA_ERROR_INVALID_HANDLE);
+    works_again(step);
+}
+END_TEST
+
 START_TEST(empty_recording_is_refused_by_name)
 {
     stepgraph_step *step = step_make(session, "nothing in here", 0);
@@ -882,6 +910,7 @@ static Suite *make(void)
     tcase_add_test(broken, marks_repeat_the_stage_that_broke_first);
     tcase_add_test(broken, failed_launch_through_the_wrapper_is_the_first_cause);
     tcase_add_test(broken, failed_launch_breaks_the_recording_even_where_the_driver_carries_on);
+    tcase_add_test(broken, failure_that_the_host_reports_breaks_the_recording);
     tcase_add_test(broken, empty_recording_is_refused_by_name);
     tcase_add_test(broken, empty_recording_can_be_allowed);
     tcase_add_test(broken, unregistered_address_is_refused_by_kernel_and_argument);
