@@ -9,6 +9,7 @@
 #include "feed.h"
 #include "graveyard.h"
 #include "pin_p.h"
+#include "resolve.h"
 #include "step_p.h"
 #include "structs.h"
 
@@ -284,6 +285,7 @@ static void release(stepgraph_session *session)
     }
     free(session->pins);
     free(session->ranges);
+    sg__allocations_free(&session->seen);
 }
 
 stepgraph_status stepgraph_session_open(const stepgraph_session_config *given, stepgraph_session **session_out)
