@@ -884,6 +884,29 @@ START_TEST(context_destroyed_while_a_step_records_is_an_error_and_no_crash)
 }
 END_TEST
 
+START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
+{
+    struct doomed d = doomed_make(1);
+    CUcontext mine = NULL, other[4] = { NULL };
+    CUdevice device;
+    int i, same = 0;
+
+    CU(CtxGetCurrent(&mine));
+    CU(DeviceGet(&device, 0));
+    CU(CtxDestroy(d.context));
+    for (i = 0; i < 4 && !same; i++) {
+        CU(CtxCreate(&other[i], 0, device));
+        same = other[i] == d.context;
+    }
+    CU(CtxSetCurrent(mine));
+    if (!same)
+        printf("the handle did not come back: as destroyed_context_is_an_error_and_no_crash\n");
+    all_is_lost(&d);
+    while (i-- > 0)
+        CU(CtxDestroy(other[i]));
+}
+END_TEST
+
 START_TEST(reset_primary_context_is_an_error_and_no_crash)
 {
     /* Not on a card: there, resetting the primary context under a graph was seen to hang the driver. */
@@ -941,6 +964,7 @@ static Suite *make(void)
     tcase_add_test(child, forked_child_is_told_and_does_no_harm);
 
     tcase_add_test(context, destroyed_context_is_an_error_and_no_crash);
+    tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
     tcase_add_test(context, context_destroyed_while_a_step_records_is_an_error_and_no_crash);
 
     /* The last one: the kernels of the primary context are gone with it. */
