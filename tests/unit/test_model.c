@@ -233,12 +233,12 @@ static void call_capture(struct model_step *s, int i)
 {
     stepgraph_status got;
 
-    if (m.running >= 0)
+    if (m.running >= 0 && m.running != i)
         return;
     got = stepgraph_step_capture(s->step);
     if (repeats(s, "capture", got))
         return;
-    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0) {
+    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0 && m.running < 0) {
         expect("capture", got, STEPGRAPH_OK);
         s->state = STEPGRAPH_STEP_CAPTURING;
         s->broken = s->n = 0;
@@ -323,11 +323,11 @@ static void call_run(struct model_step *s, int i)
         s->runs++;
     } else if (s->state == STEPGRAPH_STEP_CAPTURING) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_ERR_STATE);
-    } else if (s->state != STEPGRAPH_STEP_FAILED && m.running < 0 && m.recording < 0) {
+    } else if (m.running < 0 && m.recording < 0 && draw(4)) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_OK);
         m.running = i;
         sent();
-    } else if (s->state != STEPGRAPH_STEP_FAILED) {
+    } else {
         expect("run_end", stepgraph_step_run_end(s->step), STEPGRAPH_ERR_STATE);
     }
 }
