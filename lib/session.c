@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "arena_p.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "pin_p.h"
@@ -282,6 +283,7 @@ static void release(stepgraph_session *session)
     } else {
         sg__banks_free(session);
     }
+    sg__arenas_free(session);
     free(session->pins);
     free(session->ranges);
 }
