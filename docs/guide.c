@@ -171,7 +171,7 @@ static void report(stepgraph_step *step)
     stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
 
     check(stepgraph_step_get_verdict(step, &verdict));
-    printf("%lld launches a step, %lld of them for pins\n", (long long)verdict.launches, (long long)verdict.pin_launches);
+    printf("%lld launches a step; pins cost %lld\n", (long long)verdict.launches, (long long)verdict.pin_launches);
     printf("fresh %.1f us, replay %.1f us\n", verdict.step_us_fresh, verdict.step_us_replay);
     printf("%s\n", verdict.answer == STEPGRAPH_WIN    ? "a graph pays"
                    : verdict.answer == STEPGRAPH_NULL ? "a graph does not pay"
@@ -270,6 +270,7 @@ int main(void)
     for (int k = 0; k < WARM + STEPS; k++)
         run_fresh(&t, step, STEPGRAPH_RUN_WARMUP, k);
     check(stepgraph_pin_read(t.weights, by_launches, sizeof by_launches));
+    expect(memcmp(start, by_launches, sizeof start) != 0, "the steps left the weights as they were");
 
     check(stepgraph_pin_write(t.weights, start, sizeof start));
     for (int k = 0; k < WARM; k++)

@@ -117,6 +117,9 @@ static stepgraph_status commit(stepgraph_session *session, const sg__range *rang
         return status;
     status = step != NULL ? commit_recorded(step, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
+    /* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
+    for (size_t i = 0; step == NULL && i < n; i++)
+        sg__pin_at(session, ranges[i].a)->former = ranges[i].b;
     if (status != STEPGRAPH_OK) {
         if (step != NULL)
             sg__step_break(step);

@@ -1,71 +1,375 @@
-/* What `end` looks at: the recorded graph, read back and held against the registry and the counter. */
+/* The audit of one recording: the graph, read back and held against the registry, the counter and what the driver knows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
-#include "step_p.h"
-
-/* Findings that are written out; all are counted. */
-#define FINDINGS_SHOWN 8u
+#include "audit_p.h"
 
 typedef struct examination {
     stepgraph_step *step;
-    const sg__graph *graph;
-    size_t findings;
+    stepgraph_audit *audit;
+    bool *used; /* By index of the session's pins. */
 } examination;
+
+/* ---- what may pass ----------------------------------------------------------------------------------------------- */
+
+/* The flag that lets a kind pass; 0: none does. */
+static uint32_t permission(stepgraph_finding_kind kind)
+{
+    switch (kind) {
+    case STEPGRAPH_FINDING_UNREGISTERED:
+    case STEPGRAPH_FINDING_POOL:
+        return STEPGRAPH_STEP_ALLOW_UNREGISTERED;
+    case STEPGRAPH_FINDING_FREED:
+    case STEPGRAPH_FINDING_REPLACED:
+        return STEPGRAPH_STEP_ALLOW_FREED;
+    case STEPGRAPH_FINDING_FOREIGN:
+        return STEPGRAPH_STEP_ALLOW_FOREIGN;
+    case STEPGRAPH_FINDING_PAGEABLE:
+    case STEPGRAPH_FINDING_PAGE_LOCKED:
+        return STEPGRAPH_STEP_ALLOW_HOST_MEMORY;
+    case STEPGRAPH_FINDING_FORMER_STATE:
+        return STEPGRAPH_STEP_ALLOW_FORMER_STATE;
+    case STEPGRAPH_FINDING_ALLOCATION:
+        return STEPGRAPH_STEP_ALLOW_ALLOCATIONS;
+    case STEPGRAPH_FINDING_HOST_FUNCTION:
+        return STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS;
+    case STEPGRAPH_FINDING_EMPTY:
+        return STEPGRAPH_STEP_ALLOW_EMPTY;
+    case STEPGRAPH_FINDING_ESCAPED:
+        return STEPGRAPH_STEP_ALLOW_ESCAPED;
+    default:
+        return 0;
+    }
+}
+
+static const char *advice(stepgraph_finding_kind kind)
+{
+    switch (kind) {
+    case STEPGRAPH_FINDING_UNREGISTERED:
+    case STEPGRAPH_FINDING_POOL:
+        return "pin it: register what it belongs to with stepgraph_pin_create() and let the step use the pin's address; or allow it with "
+               "STEPGRAPH_STEP_ALLOW_UNREGISTERED, if the host keeps it in place";
+    case STEPGRAPH_FINDING_FREED:
+    case STEPGRAPH_FINDING_REPLACED:
+        return "keep the memory allocated while the graph lives, best from an arena or a pin, and record again";
+    case STEPGRAPH_FINDING_FOREIGN:
+        return "copy it to the session's device before the step, or allow it with STEPGRAPH_STEP_ALLOW_FOREIGN";
+    case STEPGRAPH_FINDING_PAGEABLE:
+    case STEPGRAPH_FINDING_PAGE_LOCKED:
+        return "make it a FEED and hand it over with stepgraph_pin_feed(), read results with stepgraph_pin_read(), or allow it with "
+               "STEPGRAPH_STEP_ALLOW_HOST_MEMORY";
+    case STEPGRAPH_FINDING_FORMER_STATE:
+        return "let the step use stepgraph_pin_address() of that pin, and record again";
+    case STEPGRAPH_FINDING_ALLOCATION:
+        return "allocate before stepgraph_step_prepare(), or free it inside the step";
+    case STEPGRAPH_FINDING_HOST_FUNCTION:
+        return "call it outside the step, or allow it with STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS, if its argument lives as long as the graph";
+    case STEPGRAPH_FINDING_EMPTY:
+        return "enqueue the step's work on stepgraph_session_stream(), on the session's device";
+    case STEPGRAPH_FINDING_ESCAPED:
+        return "launch on stepgraph_session_stream(), fork the other stream with stepgraph_step_fork(), or allow it with "
+               "STEPGRAPH_STEP_ALLOW_ESCAPED";
+    default:
+        return "";
+    }
+}
+
+static stepgraph_status add(examination *e, stepgraph_finding *finding)
+{
+    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
+    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
+    return sg__audit_add(e->audit, finding);
+}
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
-static void count_nodes(stepgraph_step_stats *stats, const sg__graph *graph)
+/* The kind that a node is counted as; STEPGRAPH_KINDS: none. */
+static int kind_of(CUgraphNodeType type)
 {
-    memset(stats->nodes, 0, sizeof stats->nodes);
-    stats->nodes_other = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        switch (graph->nodes[i].type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-            stats->nodes[STEPGRAPH_KIND_KERNEL]++;
-            break;
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            stats->nodes[STEPGRAPH_KIND_COPY]++;
-            break;
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-            stats->nodes[STEPGRAPH_KIND_SET]++;
-            break;
-        case CU_GRAPH_NODE_TYPE_HOST:
-            stats->nodes[STEPGRAPH_KIND_HOST]++;
-            break;
-        case CU_GRAPH_NODE_TYPE_GRAPH:
-            stats->nodes[STEPGRAPH_KIND_GRAPH]++;
-            break;
-        default:
-            stats->nodes_other++;
-        }
-    stats->nodes_total = graph->n_nodes;
-    stats->nodes_unread = graph->n_unread;
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return STEPGRAPH_KIND_KERNEL;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return STEPGRAPH_KIND_COPY;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return STEPGRAPH_KIND_SET;
+    case CU_GRAPH_NODE_TYPE_HOST:
+        return STEPGRAPH_KIND_HOST;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return STEPGRAPH_KIND_GRAPH;
+    default:
+        return STEPGRAPH_KINDS;
+    }
 }
 
-/* Kernels that were counted but not recorded went to another stream, and a replay would do without them. */
-static stepgraph_status reconcile(stepgraph_step *step)
+static void count_nodes(stepgraph_step *step)
 {
-    stepgraph_session *session = step->session;
-    uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels;
-    uint64_t counted = sg__counted(session, STEPGRAPH_KIND_KERNEL) - step->kernels_before;
+    stepgraph_step_stats *stats = &step->stats;
 
-    step->stats.counted_kernels = counted;
-    if (counted > recorded && (step->flags & STEPGRAPH_STEP_ALLOW_ESCAPED) == 0)
-        return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "step '%s' cannot be replayed: %llu kernel launches were counted while it recorded, and the graph holds %llu. The others went "
-                        "to another stream and ran at once: launch them on stepgraph_session_stream(), fork their stream with stepgraph_step_fork(), "
-                        "or allow it with STEPGRAPH_STEP_ALLOW_ESCAPED",
-                        step->name, (unsigned long long)counted, (unsigned long long)recorded);
-    if (counted > 0 && counted != recorded)
-        sg__log(session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
-                step->name, (unsigned long long)counted, (unsigned long long)recorded);
-    return STEPGRAPH_OK;
+    memset(stats->nodes, 0, sizeof stats->nodes);
+    stats->nodes_other = 0;
+    for (size_t i = 0; i < step->read.n_nodes; i++) {
+        int kind = kind_of(step->read.nodes[i].type);
+        if (kind < STEPGRAPH_KINDS)
+            stats->nodes[kind]++;
+        else
+            stats->nodes_other++;
+    }
+    stats->nodes_total = step->read.n_nodes;
+    stats->nodes_unread = step->read.n_unread;
+    stats->pin_nodes = step->pin_kernels + step->pin_copies;
+    stats->pin_bytes = step->pin_bytes;
+    stats->counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL) - step->kernels_before;
+}
+
+/* Kernels that were counted but not recorded went to another stream, and a replay would do without them. By stage where they are marked. */
+static stepgraph_status reconcile(examination *e)
+{
+    stepgraph_step *step = e->step;
+    uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
+    stepgraph_finding finding;
+    char stages[256];
+
+    if (counted <= recorded) {
+        if (counted > 0 && counted < recorded)
+            sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
+                    step->name, (unsigned long long)counted, (unsigned long long)recorded);
+        return STEPGRAPH_OK;
+    }
+    sg__stages_escaped(step, stages, sizeof stages);
+    sg__finding_begin(&finding, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
+    finding.before = counted;
+    finding.after = recorded;
+    snprintf(finding.text, sizeof finding.text,
+             "%llu kernel launches were counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran at once",
+             (unsigned long long)counted, (unsigned long long)recorded, stages);
+    return add(e, &finding);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+static bool freed_in_graph(const sg__graph *graph, CUdeviceptr address)
+{
+    for (size_t i = 0; i < graph->n_freed; i++)
+        if (graph->freed[i] == address)
+            return true;
+    return false;
+}
+
+static stepgraph_status examine_nodes(examination *e)
+{
+    const sg__graph *graph = &e->step->read;
+    stepgraph_status status = STEPGRAPH_OK;
+    stepgraph_finding f;
+
+    if (graph->n_nodes == 0) {
+        sg__finding_begin(&f, STEPGRAPH_FINDING_EMPTY, e->step, SG__NO_NODE);
+        snprintf(f.text, sizeof f.text, "nothing was recorded: the work went to another stream or device than the session's");
+        status = add(e, &f);
+    }
+    for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++)
+        if (graph->nodes[i].type == CU_GRAPH_NODE_TYPE_HOST) {
+            sg__finding_begin(&f, STEPGRAPH_FINDING_HOST_FUNCTION, e->step, i);
+            snprintf(f.text, sizeof f.text, "node %u  host function: it is called at every replay, with the argument of the recording", i);
+            status = add(e, &f);
+        }
+    for (size_t i = 0; i < graph->n_owned && status == STEPGRAPH_OK; i++)
+        if (!freed_in_graph(graph, graph->owned[i].start)) {
+            sg__finding_begin(&f, STEPGRAPH_FINDING_ALLOCATION, e->step, graph->owned[i].node);
+            f.before = graph->owned[i].start;
+            snprintf(f.text, sizeof f.text, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
+                     graph->owned[i].node, graph->owned[i].bytes);
+            status = add(e, &f);
+        }
+    for (size_t i = 0; i < graph->n_unread && status == STEPGRAPH_OK; i++) {
+        sg__finding_begin(&f, STEPGRAPH_FINDING_UNREAD, e->step, graph->unread[i]);
+        snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
+                 f.node_name);
+        status = add(e, &f);
+        if (status == STEPGRAPH_OK)
+            e->audit->findings[e->audit->summary.kept - 1].fault = 0;
+    }
+    return status;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* Memory that no pin covers: what the driver says, remembered in the step. */
+static stepgraph_status remember(examination *e, const sg__graph_word *word, bool *known)
+{
+    stepgraph_step *step = e->step;
+    sg__allocation item, *kept;
+
+    *known = sg__allocation_ask(step->session->driver, word->value, &item);
+    if (!*known)
+        return STEPGRAPH_OK;
+    item.node = word->node;
+    item.copied = word->place != SG__WORD_ARGUMENT && step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY;
+    kept = sg__allocation_add(&step->allocations, &item);
+    return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+}
+
+static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg__allocation *allocation, CUdeviceptr address)
+{
+    const stepgraph_session *session = e->step->session;
+    const stepgraph_pin *former;
+
+    if (allocation->type == CU_MEMORYTYPE_HOST)
+        return STEPGRAPH_FINDING_PAGE_LOCKED;
+    if (allocation->device != session->device)
+        return STEPGRAPH_FINDING_FOREIGN;
+    former = sg__former_state(session, address);
+    if (former != NULL && !e->used[sg__pin_index(session, former->address)])
+        return STEPGRAPH_FINDING_FORMER_STATE;
+    return allocation->pool ? STEPGRAPH_FINDING_POOL : STEPGRAPH_FINDING_UNREGISTERED;
+}
+
+/* An address that means nothing to the driver: a scalar, unless it is the operand of a copy, or we have seen memory there. */
+static stepgraph_status examine_unknown(examination *e, const sg__graph_word *word)
+{
+    const sg__allocation *seen = sg__allocation_at(&e->step->session->seen, word->value);
+    stepgraph_finding f;
+    char place[256];
+
+    if (word->place == SG__WORD_ARGUMENT && seen == NULL)
+        return STEPGRAPH_OK;
+    sg__finding_begin(&f, seen != NULL ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, e->step, word->node);
+    f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
+    f.offset = word->offset;
+    f.bytes = 8;
+    f.before = word->value;
+    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
+    if (seen != NULL)
+        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: %llu bytes stood there once", place, (unsigned long long)word->value,
+                 (unsigned long long)seen->bytes);
+    else
+        snprintf(f.text, sizeof f.text, "%s   pageable host memory   0x%llx: read or written at every replay", place,
+                 (unsigned long long)word->value);
+    return add(e, &f);
+}
+
+static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
+{
+    sg__place where = sg__resolve(e->step, word->value);
+    stepgraph_status status;
+    stepgraph_finding f;
+    char place[256], what[160];
+    bool known;
+
+    if (where.where == SG__NOWHERE) {
+        status = remember(e, word, &known);
+        if (status != STEPGRAPH_OK)
+            return status;
+        if (!known)
+            return examine_unknown(e, word);
+        where = sg__resolve(e->step, word->value);
+    }
+    e->audit->summary.addresses++;
+    e->audit->summary.in_pins += where.where == SG__IN_PIN ? 1 : 0;
+    e->audit->summary.in_graph += where.where == SG__IN_GRAPH ? 1 : 0;
+    if (where.where != SG__IN_ALLOCATION)
+        return STEPGRAPH_OK;
+
+    /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
+    if (word->place != SG__WORD_ARGUMENT && e->step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        e->step->allocations.items[where.allocation - e->step->allocations.items].copied = true;
+    sg__finding_begin(&f, kind_of_allocation(e, where.allocation, word->value), e->step, word->node);
+    f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
+    f.offset = word->offset;
+    f.bytes = 8;
+    f.before = word->value;
+    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
+    sg__describe_address(e->step, word->value, word->node, what, sizeof what);
+    snprintf(f.text, sizeof f.text, "%s   0x%llx (%s)", place, (unsigned long long)word->value, what);
+    return add(e, &f);
+}
+
+/* New values that commits read through their lists, where the scan does not see them. */
+static stepgraph_status examine_source(examination *e, const sg__source *source)
+{
+    stepgraph_session *session = e->step->session;
+    sg__place where = sg__resolve(e->step, source->address);
+    stepgraph_finding f;
+    char what[160];
+
+    if (where.where == SG__NOWHERE) {
+        sg__allocation item;
+        if (sg__allocation_ask(session->driver, source->address, &item) && sg__allocation_add(&e->step->allocations, &item) == NULL)
+            return STEPGRAPH_ERR_MEMORY;
+        where = sg__resolve(e->step, source->address);
+    }
+    if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
+        return STEPGRAPH_OK;
+    sg__finding_begin(&f, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
+                      e->step, SG__NO_NODE);
+    f.before = source->address;
+    sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
+    snprintf(f.text, sizeof f.text, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
+    return add(e, &f);
+}
+
+/* Adopted memory may have gone while the step recorded. */
+static stepgraph_status examine_adopted(examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
+        stepgraph_error_info why;
+        stepgraph_finding f;
+        if (!e->used[i] || sg__pin_check(session->pins[i]) == STEPGRAPH_OK)
+            continue;
+        sg__error_get(&why);
+        sg__finding_begin(&f, STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
+        f.before = session->pins[i]->address;
+        snprintf(f.text, sizeof f.text, "%.500s", why.message);
+        status = add(e, &f);
+    }
+    return status;
+}
+
+/* The pins that the graph refers to. Where a node could not be read, nobody knows: then all of them. */
+static void mark_used(examination *e)
+{
+    const stepgraph_step *step = e->step;
+    const stepgraph_session *session = step->session;
+
+    for (size_t i = 0; i < step->read.n_words; i++) {
+        size_t index = sg__pin_index(session, step->read.words[i].value);
+        if (index < session->n_pins && session->pins[index]->address <= step->read.words[i].value)
+            e->used[index] = true;
+    }
+    for (size_t i = 0; i < step->n_sources; i++) {
+        size_t index = sg__pin_index(session, step->sources[i].address);
+        e->used[sg__pin_index(session, step->sources[i].pin->address)] = true;
+        if (index < session->n_pins && session->pins[index]->address <= step->sources[i].address)
+            e->used[index] = true;
+    }
+    if (step->read.n_unread > 0)
+        memset(e->used, true, session->n_pins);
+}
+
+static stepgraph_status examine_addresses(examination *e)
+{
+    stepgraph_step *step = e->step;
+    stepgraph_status status = STEPGRAPH_OK;
+    uint64_t before = e->audit->summary.findings;
+
+    for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
+        status = examine_word(e, &step->read.words[i]);
+    for (size_t i = 0; i < step->n_sources && status == STEPGRAPH_OK; i++)
+        status = examine_source(e, &step->sources[i]);
+    if (status == STEPGRAPH_OK)
+        step->stats.unregistered = e->audit->summary.findings - before;
+    if (status == STEPGRAPH_OK)
+        status = examine_adopted(e);
+    for (size_t i = 0; i < step->allocations.n; i++)
+        step->watches_copies |= step->allocations.items[i].copied && !step->allocations.items[i].pool;
+    return status;
+}
+
+/* ---- what remains ------------------------------------------------------------------------------------------------ */
 
 static int by_address(const void *a, const void *b)
 {
@@ -74,96 +378,11 @@ static int by_address(const void *a, const void *b)
     return (*x)->address < (*y)->address ? -1 : (*x)->address > (*y)->address;
 }
 
-static bool owned_by_graph(const sg__graph *graph, CUdeviceptr address)
+bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin)
 {
-    for (size_t i = 0; i < graph->n_owned; i++)
-        if (address >= graph->owned[i].start && address < graph->owned[i].start + graph->owned[i].bytes)
-            return true;
-    return false;
+    return step->n_used > 0 && bsearch(&pin, step->used, step->n_used, sizeof *step->used, by_address) != NULL;
 }
 
-/* What the driver knows about an address that no pin covers. Freed or scalar: nothing. */
-static CUmemorytype ask(const sg__driver *driver, CUdeviceptr address, CUdeviceptr *start, size_t *bytes)
-{
-    CUmemorytype type = 0;
-    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&type, start, bytes};
-
-    return driver->PointerGetAttributes(3, attributes, values, address) == CUDA_SUCCESS ? type : 0;
-}
-
-/* Say where a word stands: "node 31, kernel 'adam', argument 0 byte 8". */
-static void describe_place(const examination *e, const sg__graph_word *word, char *text, size_t bytes)
-{
-    const sg__graph_node *node = &e->graph->nodes[word->node];
-    const char *name = sg__graph_node_name(e->step->session->driver, node);
-
-    if (word->place == SG__WORD_ARGUMENT)
-        snprintf(text, bytes, "node %u, kernel '%s', argument %u byte %u", word->node, name, word->argument, word->offset);
-    else
-        snprintf(text, bytes, "node %u, %s, %s", word->node, name, word->place == SG__WORD_SOURCE ? "source" : "destination");
-}
-
-static void begin_finding(examination *e)
-{
-    if (e->findings++ == 0)
-        sg__fail(STEPGRAPH_ERR_REFUSED,
-                 "step '%s' cannot be replayed: its graph holds addresses that no pin covers, and would go on using them after the host has moved "
-                 "what is there. Register what they belong to with stepgraph_pin_create() and let the step use the pin's address, or allow "
-                 "them with STEPGRAPH_STEP_ALLOW_UNREGISTERED",
-                 e->step->name);
-}
-
-static void examine_word(examination *e, const sg__graph_word *word, bool *used)
-{
-    const stepgraph_session *session = e->step->session;
-    size_t index = sg__pin_index(session, word->value);
-    CUdeviceptr start = 0;
-    char place[256];
-    size_t bytes = 0;
-    CUmemorytype type;
-
-    if (!word->host && index < session->n_pins && session->pins[index]->address <= word->value) {
-        used[index] = true;
-        return;
-    }
-    if (owned_by_graph(e->graph, word->value) || sg__table_holds(e->step->tables, word->value))
-        return;
-    type = ask(session->driver, word->value, &start, &bytes);
-    if (type == 0 && word->place == SG__WORD_ARGUMENT)
-        return; /* A scalar that looks like an address. */
-
-    begin_finding(e);
-    if (e->findings > FINDINGS_SHOWN)
-        return;
-    describe_place(e, word, place, sizeof place);
-    if (type == CU_MEMORYTYPE_DEVICE)
-        sg__fail_line("  %s: 0x%llx, device memory (%zu bytes at 0x%llx)", place, (unsigned long long)word->value, bytes, start);
-    else if (type == CU_MEMORYTYPE_HOST)
-        sg__fail_line("  %s: 0x%llx, page-locked host memory, read or written at every replay", place, (unsigned long long)word->value);
-    else
-        sg__fail_line("  %s: 0x%llx, pageable or freed memory, read or written at every replay", place, (unsigned long long)word->value);
-}
-
-/* New values that commits read through their lists. */
-static void examine_source(examination *e, const sg__source *source, bool *used)
-{
-    const stepgraph_session *session = e->step->session;
-    size_t index = sg__pin_index(session, source->address);
-
-    used[sg__pin_index(session, source->pin->address)] = true;
-    if (index < session->n_pins && session->pins[index]->address <= source->address) {
-        used[index] = true;
-        return;
-    }
-    if (owned_by_graph(e->graph, source->address))
-        return;
-    begin_finding(e);
-    if (e->findings <= FINDINGS_SHOWN)
-        sg__fail_line("  the commit of pin '%s': its new value at 0x%llx", source->pin->name, source->address);
-}
-
-/* Note which pins the graph refers to. */
 static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
 {
     const stepgraph_session *session = step->session;
@@ -172,7 +391,7 @@ static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
     for (size_t i = 0; i < session->n_pins; i++)
         n += used[i] ? 1 : 0;
     step->used = malloc((n + 1) * sizeof *step->used);
-    step->used_feeds = malloc((n + 1) * sizeof *step->used_feeds);
+    step->used_feeds = calloc(n + 1, sizeof *step->used_feeds);
     if (step->used == NULL || step->used_feeds == NULL)
         return sg__fail_memory("host", n * sizeof *step->used);
     step->watches_adopted = false;
@@ -181,74 +400,59 @@ static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
             stepgraph_pin *pin = session->pins[i];
             pin->users++;
             step->watches_adopted |= pin->adopted && pin->verifiable;
-            /* What was fed before the recording counts for the first replay. */
-            step->used_feeds[step->n_used] = 0;
             step->used[step->n_used++] = pin;
         }
     step->stats.pins_used = step->n_used;
     return STEPGRAPH_OK;
 }
 
-bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin)
+/* The next recordings recognise this memory when it is gone. */
+static stepgraph_status keep_seen(stepgraph_step *step)
 {
-    return step->n_used > 0 && bsearch(&pin, step->used, step->n_used, sizeof *step->used, by_address) != NULL;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
+        status = sg__seen_add(step->session, &step->allocations.items[i]);
+    return status;
 }
 
-static stepgraph_status examine_addresses(stepgraph_step *step, const sg__graph *graph)
+static stepgraph_status look(examination *e)
 {
-    examination e = {.step = step, .graph = graph};
-    stepgraph_status status = STEPGRAPH_OK;
-    bool *used = calloc(step->session->n_pins + 1, sizeof *used);
+    stepgraph_status status;
 
-    if (used == NULL)
-        return sg__fail_memory("host", step->session->n_pins);
-    for (size_t i = 0; i < graph->n_words; i++)
-        examine_word(&e, &graph->words[i], used);
-    for (size_t i = 0; i < step->n_sources; i++)
-        examine_source(&e, &step->sources[i], used);
-    if (graph->n_unread > 0) {
-        /* Nobody knows which pins those kernels use: keep them all. */
-        memset(used, true, step->session->n_pins);
-        sg__log(step->session, STEPGRAPH_LOG_WARNING,
-                "step '%s': the arguments of %zu kernels could not be read (a driver older than 12.4 cannot tell), so their addresses were not checked",
-                step->name, graph->n_unread);
-    }
-    step->stats.unregistered = e.findings;
-    if (e.findings > FINDINGS_SHOWN)
-        sg__fail_line("  and %zu more", e.findings - FINDINGS_SHOWN);
-    if (e.findings > 0 && (step->flags & STEPGRAPH_STEP_ALLOW_UNREGISTERED) == 0)
-        status = STEPGRAPH_ERR_REFUSED;
-    else
-        sg__error_clear();
-    if (e.findings > 0 && status == STEPGRAPH_OK)
-        sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': its graph holds %zu addresses that no pin covers, as was allowed", step->name,
-                e.findings);
+    count_nodes(e->step);
+    e->audit->summary.nodes = e->step->stats.nodes_total;
+    e->audit->summary.kernels = e->step->stats.nodes[STEPGRAPH_KIND_KERNEL];
+    e->audit->summary.unread = e->step->stats.nodes_unread;
+    mark_used(e);
+    status = reconcile(e);
     if (status == STEPGRAPH_OK)
-        status = keep_used(step, used);
-    free(used);
-    return status;
+        status = examine_nodes(e);
+    if (status == STEPGRAPH_OK)
+        status = examine_addresses(e);
+    if (status == STEPGRAPH_OK)
+        status = keep_used(e->step, e->used);
+    return status == STEPGRAPH_OK ? keep_seen(e->step) : status;
 }
 
 stepgraph_status sg__step_examine(stepgraph_step *step)
 {
+    examination e = {.step = step};
     stepgraph_status status;
-    sg__graph graph;
+    char title[128];
 
-    status = sg__graph_read(step->session->driver, step->graph, &graph);
+    status = sg__graph_read(step->session->driver, step->graph, &step->read);
     if (status != STEPGRAPH_OK)
-        goto done;
-    count_nodes(&step->stats, &graph);
-    step->stats.pin_nodes = step->pin_kernels + step->pin_copies;
-    step->stats.pin_bytes = step->pin_bytes;
-    status = reconcile(step);
-    if (status == STEPGRAPH_OK && graph.n_nodes == 0 && (step->flags & STEPGRAPH_STEP_ALLOW_EMPTY) == 0)
-        status = sg__fail(STEPGRAPH_ERR_REFUSED,
-                          "step '%s' recorded nothing: its work went to another stream or device than the session's; enqueue it on "
-                          "stepgraph_session_stream()",
-                          step->name);
-    if (status == STEPGRAPH_OK)
-        status = examine_addresses(step, &graph);
-done:
-    sg__graph_free(&graph);
-    return status;
+        return status;
+    snprintf(title, sizeof title, "step '%.100s'", step->name);
+    stepgraph_audit_destroy(step->audit);
+    step->audit = e.audit = sg__audit_new(title);
+    e.used = calloc(step->session->n_pins + 1, sizeof *e.used);
+    if (e.used == NULL)
+        status = sg__fail_memory("host", step->session->n_pins);
+    else
+        status = e.audit != NULL ? look(&e) : STEPGRAPH_ERR_MEMORY;
+    free(e.used);
+    sg__graph_free_words(&step->read);
+    return status == STEPGRAPH_OK ? sg__audit_finish(e.audit) : status;
 }

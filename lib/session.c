@@ -10,6 +10,7 @@
 #include "feed.h"
 #include "graveyard.h"
 #include "pin_p.h"
+#include "resolve.h"
 #include "step_p.h"
 #include "structs.h"
 
@@ -286,6 +287,7 @@ static void release(stepgraph_session *session)
     sg__arenas_free(session);
     free(session->pins);
     free(session->ranges);
+    sg__allocations_free(&session->seen);
 }
 
 stepgraph_status stepgraph_session_open(const stepgraph_session_config *given, stepgraph_session **session_out)

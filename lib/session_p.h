@@ -12,6 +12,7 @@
 #include "driver/driver.h"
 #include "error.h"
 #include "kernels/kernels.h"
+#include "resolve_types.h"
 #include "ring.h"
 
 typedef struct sg__bank sg__bank;
@@ -48,6 +49,7 @@ struct stepgraph_session {
     stepgraph_pin **pins;
     size_t n_pins, pins_room;
     stepgraph_pin_stats pin_stats;
+    sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
 
     /* Feeds. */
     sg__bank *banks;

@@ -146,6 +146,7 @@ void sg__stages_free(stepgraph_step *step)
     }
     for (uint32_t i = 0; i < stages->n; i++)
         free(stages->stages[i]);
+    free(stages->chapters);
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
@@ -187,6 +188,73 @@ void sg__stages_place(const stepgraph_step *step, const char *next, char *text, 
         snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)", stages->node_alive, stages->nodes_alive - 1);
 }
 
+/* From here on the recording is in another stage. */
+static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
+{
+    sg__stages *stages = &step->stages;
+
+    if (stages->n_chapters == stages->chapters_room) {
+        size_t room = stages->chapters_room != 0 ? 2 * stages->chapters_room : 16;
+        sg__chapter *larger = realloc(stages->chapters, room * sizeof *larger);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *larger);
+        stages->chapters = larger;
+        stages->chapters_room = room;
+    }
+    stages->current = stage;
+    stages->chapters[stages->n_chapters++] = (sg__chapter){
+        .stage = stage,
+        .first_node = stages->nodes_alive,
+        .counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL),
+        .pin_kernels = step->pin_kernels,
+    };
+    return STEPGRAPH_OK;
+}
+
+const char *sg__stage_of_node(const stepgraph_step *step, uint32_t node)
+{
+    const sg__stages *stages = &step->stages;
+    size_t i = stages->n_chapters;
+
+    if (node >= step->read.n_nodes)
+        return "";
+    while (i > 1 && stages->chapters[i - 1].first_node > step->read.nodes[node].top)
+        i--;
+    return i > 0 ? stages->stages[stages->chapters[i - 1].stage]->name : "";
+}
+
+static uint64_t kernels_between(const stepgraph_step *step, size_t first, size_t end)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < step->read.n_nodes; i++)
+        n += step->read.nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL && step->read.nodes[i].top >= first && step->read.nodes[i].top < end ? 1 : 0;
+    return n;
+}
+
+void sg__stages_escaped(const stepgraph_step *step, char *text, size_t bytes)
+{
+    const sg__stages *stages = &step->stages;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; stages->n_chapters > 1 && i < stages->n_chapters; i++) {
+        const sg__chapter *chapter = &stages->chapters[i];
+        bool last = i + 1 == stages->n_chapters;
+        uint64_t counted = (last ? sg__counted(step->session, STEPGRAPH_KIND_KERNEL) : chapter[1].counted_kernels) - chapter->counted_kernels;
+        uint64_t pins = (last ? step->pin_kernels : chapter[1].pin_kernels) - chapter->pin_kernels;
+        uint64_t recorded = kernels_between(step, chapter->first_node, last ? SIZE_MAX : chapter[1].first_node) - pins;
+        const char *name = stages->stages[chapter->stage]->name;
+        int n;
+
+        if (counted <= recorded || used + 1 >= bytes)
+            continue;
+        n = snprintf(text + used, bytes - used, ", %llu of %llu in stage '%s'", (unsigned long long)recorded, (unsigned long long)counted,
+                     name[0] != '\0' ? name : "before the first mark");
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
 void sg__stages_record(stepgraph_step *step)
 {
     sg__stages *stages = &step->stages;
@@ -195,7 +263,9 @@ void sg__stages_record(stepgraph_step *step)
         stages->stages[i]->nodes = 0;
     stages->current = SG__STAGES_MAX;
     stages->nodes_alive = 0;
-    (void)stage_named(stages, "", &stages->current);
+    stages->n_chapters = 0;
+    if (stage_named(stages, "", &stages->current) == STEPGRAPH_OK)
+        (void)begin_chapter(step, stages->current);
 }
 
 void sg__stages_recorded(stepgraph_step *step, size_t nodes)
@@ -227,7 +297,7 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
         if (driver->GraphGetNodes(graph, NULL, &nodes) == CUDA_SUCCESS) {
             sg__stages_recorded(step, nodes);
             if (n_last > 0)
-                snprintf(stages->node_alive, sizeof stages->node_alive, "%s", sg__graph_handle_name(driver, last[0]));
+                sg__graph_handle_name(driver, last[0], stages->node_alive, sizeof stages->node_alive);
         }
         return STEPGRAPH_OK;
     }
@@ -265,9 +335,7 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
             return sg__log_failure(step->session, status);
         }
         status = stage_named(&step->stages, name, &index);
-        if (status == STEPGRAPH_OK)
-            step->stages.current = index;
-        return status;
+        return status == STEPGRAPH_OK ? begin_chapter(step, index) : status;
     }
     status = stage_named(&step->stages, name, &index);
     if (status != STEPGRAPH_OK)

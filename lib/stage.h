@@ -46,6 +46,14 @@ typedef struct sg__lap {
     bool pending; /* Device times are still to be collected. */
 } sg__lap;
 
+/* A stage of the recording: from this node on. A stage that is marked several times has several. */
+typedef struct sg__chapter {
+    uint32_t stage;
+    size_t first_node;
+    uint64_t counted_kernels; /* By the host and the wrapper, */
+    uint64_t pin_kernels;     /* and of the library's, when it began. */
+} sg__chapter;
+
 #define SG__LAPS 2u
 
 typedef struct sg__stages {
@@ -68,9 +76,11 @@ typedef struct sg__stages {
     uint64_t timed_replays;
     sg__series replay_host_us, replay_device_us;
 
-    /* While recording: where it was last seen alive. */
+    /* While recording: where it was last seen alive, and where each stage began. */
     size_t nodes_alive;
     char node_alive[128];
+    sg__chapter *chapters;
+    size_t n_chapters, chapters_room;
 } sg__stages;
 
 struct stepgraph_step;
@@ -81,6 +91,12 @@ void sg__stages_recorded(struct stepgraph_step *step, size_t nodes);
 
 /* "between 'a' and 'b'": where a recording broke. b is NULL at its end. */
 void sg__stages_place(const struct stepgraph_step *step, const char *next, char *text, size_t bytes);
+
+/* Name of the stage that a node of the recording belongs to; "" for none. */
+const char *sg__stage_of_node(const struct stepgraph_step *step, uint32_t node);
+
+/* " (12 of 13 in stage 'forward')": the stages whose launches were counted and not all recorded. */
+void sg__stages_escaped(const struct stepgraph_step *step, char *text, size_t bytes);
 
 /* Around the launch of a replay while timing is on. The context is current. */
 stepgraph_status sg__replay_begin(struct stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
 
@@ -11,7 +12,9 @@
 
 #define KNOWN_FLAGS                                                                                                       \
     ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
-                STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING))
+                STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
+                STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
+                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -139,7 +142,9 @@ static void drop_graph(stepgraph_step *step)
     step->used_feeds = NULL;
     step->sources = NULL;
     step->n_used = step->n_sources = 0;
-    step->watches_adopted = step->not_run = false;
+    step->watches_adopted = step->watches_copies = step->not_run = false;
+    sg__graph_free(&step->read);
+    sg__allocations_free(&step->allocations);
     step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
 }
 
@@ -261,6 +266,23 @@ static void describe_break(stepgraph_step *step, CUresult code)
     sg__step_break(step);
 }
 
+/* Refuse what the audit found to be wrong. The words are those of the report, as far as they fit. */
+static stepgraph_status judge(const stepgraph_step *step)
+{
+    const stepgraph_audit *audit = step->audit;
+
+    if (audit->summary.faults == 0) {
+        if (audit->summary.findings > 0)
+            sg__log(step->session, STEPGRAPH_LOG_WARNING, "%s", audit->text);
+        return STEPGRAPH_OK;
+    }
+    sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be replayed, %llu fault%s in what was recorded; %s", step->name,
+             (unsigned long long)audit->summary.faults, audit->summary.faults != 1 ? "s" : "", audit->findings[0].advice);
+    for (uint64_t i = 0; i < audit->summary.kept && audit->findings[i].fault != 0; i++)
+        sg__fail_line("  %s", audit->findings[i].text);
+    return STEPGRAPH_ERR_REFUSED;
+}
+
 /* From the recorded graph to one that can be launched. */
 static stepgraph_status make_ready(stepgraph_step *step)
 {
@@ -330,6 +352,8 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
+        status = judge(step);
+    if (status == STEPGRAPH_OK)
         status = make_ready(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
@@ -378,14 +402,15 @@ static void note_feeds(stepgraph_step *step)
         step->used_feeds[i] = step->used[i]->feeds;
 }
 
-static stepgraph_status check_adopted(const stepgraph_step *step)
+/* All memory that is not the library's own is still what it was when the step was recorded. */
+static stepgraph_status check_alive(const stepgraph_step *step)
 {
-    for (size_t i = 0; i < step->n_used; i++) {
+    for (size_t i = 0; step->watches_adopted && i < step->n_used; i++) {
         stepgraph_status status = sg__pin_check(step->used[i]);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
-    return STEPGRAPH_OK;
+    return sg__allocations_check(step, false);
 }
 
 static stepgraph_status send_feeds(stepgraph_session *session)
@@ -454,11 +479,12 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->watches_adopted && step->stats.replays % step->liveness_every == 0) {
-        status = check_adopted(step);
-        if (status != STEPGRAPH_OK)
-            return fail_step(step, status);
-    }
+    if (step->stats.replays % step->liveness_every == 0)
+        status = check_alive(step);
+    else if (step->watches_copies) /* Launching over a freed operand of such a copy crashes the process. */
+        status = sg__allocations_check(step, true);
+    if (status != STEPGRAPH_OK)
+        return fail_step(step, status);
 
     status = step->stages.timing ? launch_timed(step) : launch(step);
     if (status != STEPGRAPH_OK) {
@@ -502,6 +528,8 @@ stepgraph_status stepgraph_step_reset(stepgraph_step *step)
         return sg__log_failure(step->session, status);
     unwind(step);
     step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
+    stepgraph_audit_destroy(step->audit);
+    step->audit = NULL;
     if (step->state != STEPGRAPH_STEP_BEGUN)
         move(step, STEPGRAPH_STEP_BEGUN);
     sg__error_clear();
@@ -517,6 +545,7 @@ void stepgraph_step_destroy(stepgraph_step *step)
     unwind(step);
     sg__sides_free(step);
     sg__stages_free(step);
+    stepgraph_audit_destroy(step->audit);
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;

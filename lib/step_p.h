@@ -2,8 +2,10 @@
 #ifndef STEPGRAPH_STEP_P_H
 #define STEPGRAPH_STEP_P_H
 
+#include "graph/graph.h"
 #include "graveyard.h"
 #include "pin_p.h"
+#include "resolve.h"
 #include "stage.h"
 #include "table.h"
 
@@ -47,6 +49,10 @@ struct stepgraph_step {
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
     bool watches_adopted; /* Some of them are adopted and can be verified. */
+    sg__graph read;       /* Its nodes and their names. */
+    sg__allocations allocations; /* Memory outside the pins that it refers to. */
+    bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
+    struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     bool not_run;         /* Recorded, and nothing has run since. */
 
     sg__stages stages;
@@ -60,9 +66,6 @@ stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *p
 
 /* Whether the live graph refers to the pin. */
 bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin);
-
-/* examine.c: read the recorded graph, fill in what is known of it, and refuse what must not be replayed. */
-stepgraph_status sg__step_examine(stepgraph_step *step);
 
 /* side.c: the first forked stream that was not joined, or NULL. */
 const sg__side *sg__step_unjoined(const stepgraph_step *step);

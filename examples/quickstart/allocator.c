@@ -71,14 +71,17 @@ void cache_free(struct cache *cache, struct block *block)
     cache->free[block->pooled] = block;
 }
 
-void cache_destroy(struct cache *cache)
+int cache_destroy(struct cache *cache)
 {
+    int status = 0;
+
     while (cache->blocks != NULL) {
         struct block *block = cache->blocks;
         cache->blocks = block->next;
-        if (!block->pooled)
-            driver_check(cache->driver->release(block->address), "cuMemFree");
+        if (!block->pooled && status == 0)
+            status = driver_check(cache->driver->release(block->address), "cuMemFree");
         free(block);
     }
     cache->free[0] = cache->free[1] = NULL;
+    return status;
 }

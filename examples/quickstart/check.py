@@ -1,4 +1,7 @@
-"""Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART default|break-pin|bad-input"""
+"""Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART WHAT
+
+WHAT is default, break-pin, bad-input or faults.
+"""
 import json
 import os
 import pathlib
@@ -101,7 +104,21 @@ def bad_input(folder):
     one_line(run("--driver", "cusim", STEPGRAPH_CUSIM="/no/such/driver.so"), "no such driver", "/no/such/driver.so")
     one_line(run("--driver", "auto", STEPGRAPH_DRIVER="/no/such/driver.so"), "no such driver by name", "/no/such/driver.so")
     one_line(run(*good, CUSIM_DRIVER_VERSION="11080"), "driver too old", "11.8")
-    one_line(run(*good, CUSIM_KERNELS="/no/such/kernels.so"), "no kernels", "kernel")
+    one_line(run(*good, CUSIM_MEMORY="200000"), "no memory", "out of device memory")
+    check(run(*good, CUSIM_KERNELS="/no/such/kernels.so").returncode == 2, "no kernels")
+
+
+def faults(folder):
+    """Whatever call of the driver fails, the program says so and ends in order."""
+    small = ["--driver", "cusim", "--steps", "12", "--check", "3", "--layers", "2", "--width", "8", "--batch", "4"]
+    for n in 1, 3, 5, 20, 60:
+        one_line(run(*small, CUSIM_FAIL=f"cuMemAlloc:{n}:2"), f"cuMemAlloc {n}", "device memory")
+    for entry in "cuLaunchKernel", "cuMemcpyHtoDAsync", "cuGraphLaunch", "cuStreamSynchronize", "cuGraphInstantiateWithParams", "cuMemFree":
+        for n in 1, 2, 7, 40:
+            result = run(*small, CUSIM_FAIL=f"{entry}:{n}:999")
+            check(result.returncode in (0, 1), f"{entry} {n}: {words_of(result)}")
+            check(result.returncode == 0 or result.stderr.startswith("quickstart: "), f"{entry} {n}: {words_of(result)}")
+            check(n > 1 or result.returncode == 1 or entry == "cuMemFree", f"{entry} {n}: not noticed")
 
 
 def one_line(result, case, words):
@@ -111,7 +128,7 @@ def one_line(result, case, words):
 
 
 with tempfile.TemporaryDirectory() as name:
-    {"default": default, "break-pin": break_pin, "bad-input": bad_input}[what](pathlib.Path(name))
+    {"default": default, "break-pin": break_pin, "bad-input": bad_input, "faults": faults}[what](pathlib.Path(name))
 for words in failures:
     print(words)
 sys.exit(1 if failures else 0)

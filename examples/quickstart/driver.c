@@ -35,11 +35,18 @@ static stepgraph_status open_session(struct driver *driver, const char *path)
     return stepgraph_session_open(&config, &driver->session);
 }
 
+/* Whatever is wrong with a driver, it is for the caller to mend. */
+static int must_open(struct driver *driver, const char *path)
+{
+    return library(open_session(driver, path)) == 0 ? 0 : EXIT_INPUT;
+}
+
 static int open_cusim(struct driver *driver)
 {
     if (*cusim_path() == 0)
-        return fail(EXIT_INPUT, "this build has no software driver; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM");
-    return library(open_session(driver, cusim_path()));
+        return fail(EXIT_INPUT, "%s; this build has none; build with -Dcusim=enabled, or name one in STEPGRAPH_CUSIM",
+                    driver->choice);
+    return must_open(driver, cusim_path());
 }
 
 /* What STEPGRAPH_DRIVER names, else a card, else the software driver. Never without saying so. */
@@ -49,7 +56,7 @@ static int open_auto(struct driver *driver)
 
     if (named != NULL && *named != 0) {
         snprintf(driver->choice, sizeof driver->choice, "auto: STEPGRAPH_DRIVER names %.1000s", named);
-        return library(open_session(driver, NULL));
+        return must_open(driver, NULL);
     }
     if (open_session(driver, CARD) == STEPGRAPH_OK) {
         snprintf(driver->choice, sizeof driver->choice, "auto: a card was found");
@@ -111,10 +118,10 @@ int driver_open(struct driver *driver, const char *choice)
     if (strcmp(choice, "auto") == 0) {
         TRY(open_auto(driver));
     } else if (strcmp(choice, "cuda") == 0) {
-        snprintf(driver->choice, sizeof driver->choice, "cuda: asked for");
-        TRY(library(open_session(driver, CARD)));
+        snprintf(driver->choice, sizeof driver->choice, "cuda: a card was asked for");
+        TRY(must_open(driver, CARD));
     } else {
-        snprintf(driver->choice, sizeof driver->choice, "cusim: asked for");
+        snprintf(driver->choice, sizeof driver->choice, "cusim: the software driver was asked for");
         TRY(open_cusim(driver));
     }
 
@@ -128,13 +135,15 @@ int driver_open(struct driver *driver, const char *choice)
     return load_kernels(driver);
 }
 
-void driver_close(struct driver *driver)
+int driver_close(struct driver *driver)
 {
+    int status = 0;
+
     if (driver->module != NULL)
-        driver_check(driver->unload_module(driver->module), "cuModuleUnload");
-    driver->module = NULL;
-    library(stepgraph_session_close(driver->session));
-    driver->session = NULL;
+        status = driver_check(driver->unload_module(driver->module), "cuModuleUnload");
+    int closed = library(stepgraph_session_close(driver->session));
+    memset(driver, 0, sizeof *driver);
+    return status != 0 ? status : closed;
 }
 
 int driver_check(int code, const char *call)

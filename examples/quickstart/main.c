@@ -101,9 +101,8 @@ static int run(const struct options *options, const struct text *text, FILE *jso
 
     /* In reverse: what was recorded, what it was recorded over, the session. */
     stepgraph_step_destroy(step);
-    model_destroy(&model);
-    driver_close(&driver);
-    return status;
+    int destroyed = model_destroy(&model), closed = driver_close(&driver);
+    return status != 0 ? status : destroyed != 0 ? destroyed : closed;
 }
 
 int main(int argc, char **argv)

@@ -288,20 +288,27 @@ int model_create(struct model *model, const struct options *options, const struc
     return place_all(model);
 }
 
-void model_destroy(struct model *model)
+static int unpin_all(struct model *model)
 {
-    /* The stream first: what is in flight still uses the blocks. */
-    if (model->driver != NULL)
-        stepgraph_session_wait(model->driver->session);
+    stepgraph_pin *const others[] = {model->pool, model->activations, model->loss, model->rate, model->labels, model->ids};
+
     for (size_t i = 0; i < model->tensor_count; i++)
-        library(stepgraph_pin_destroy(model->tensors[i]->pin));
-    library(stepgraph_pin_destroy(model->pool));
-    library(stepgraph_pin_destroy(model->activations));
-    library(stepgraph_pin_destroy(model->loss));
-    library(stepgraph_pin_destroy(model->rate));
-    library(stepgraph_pin_destroy(model->labels));
-    library(stepgraph_pin_destroy(model->ids));
-    cache_destroy(&model->cache);
+        TRY(library(stepgraph_pin_destroy(model->tensors[i]->pin)));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        TRY(library(stepgraph_pin_destroy(others[i])));
+    return 0;
+}
+
+int model_destroy(struct model *model)
+{
+    if (model->driver == NULL)
+        return 0;
+
+    /* The stream first: what is in flight still uses the memory. */
+    int status = library(stepgraph_session_wait(model->driver->session));
+    if (status == 0)
+        status = unpin_all(model);
+    int freed = cache_destroy(&model->cache);
 
     free(model->host_labels);
     free(model->host_ids);
@@ -311,4 +318,5 @@ void model_destroy(struct model *model)
     free(model->layers);
     free(model->parameters);
     memset(model, 0, sizeof *model);
+    return status != 0 ? status : freed;
 }

@@ -110,7 +110,7 @@ struct driver {
 };
 
 int driver_open(struct driver *driver, const char *choice);
-void driver_close(struct driver *driver);
+int driver_close(struct driver *driver);
 /* 0, or a line that names the call. */
 int driver_check(int code, const char *call);
 /* Launch a kernel with one thread per result, and count it. */
@@ -138,7 +138,7 @@ int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out
 void cache_free(struct cache *cache, struct block *block);
 /* What an allocation of `bytes` really takes. */
 uint64_t cache_rounded(uint64_t bytes);
-void cache_destroy(struct cache *cache);
+int cache_destroy(struct cache *cache);
 
 /* How much of its old value the average of the loss keeps in each step. It begins at 0; train.c corrects for that. */
 #define LOSS_KEEP 0.95f
@@ -204,7 +204,7 @@ struct model {
 int model_create(struct model *model, const struct options *options, const struct text *text, struct driver *driver);
 /* Give every tensor that survives a step a pin, and move its value there. `without`: leave this one out; NULL: none. */
 int model_pin(struct model *model, const char *without);
-void model_destroy(struct model *model);
+int model_destroy(struct model *model);
 
 /* ---- step.c ------------------------------------------------------------------------------------------------------ */
 

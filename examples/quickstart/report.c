@@ -110,7 +110,7 @@ static void report_stages(const struct measured *m)
                microseconds(host, s->host_us), microseconds(device, s->device_us), s->nodes);
         launches += s->launches;
     }
-    printf("  %-12s  %8" PRIu64 "\n\n", "all", launches);
+    printf("  %-12s  %8" PRIu64 "   and the commit, which is the library's own\n\n", "all", launches);
 }
 
 static void report_pins(const struct measured *m)
@@ -162,7 +162,7 @@ void report_measured(const struct driver *driver, const struct measured *m)
            microseconds(replay, v->step_us_replay));
 
     printf("Verdict  %s%s\n", answer((int32_t)v->answer), driver->info.software ? ", on the software driver" : "");
-    printf("         P < L - 1 %s: %" PRId64 " launches keep the pins, %" PRId64 " launches make a step\n",
+    printf("         P < L - 1 %s: P = %" PRId64 ", the launches that keep the pins; L = %" PRId64 ", the launches of a step\n",
            rule(v->rule_launches), v->pin_launches, v->launches);
     printf("         a replay takes less time than the launches: that %s\n", rule(v->rule_time));
     report_missing(v->missing);

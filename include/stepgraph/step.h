@@ -56,7 +56,21 @@ enum {
     /** Refuse a replay when a FEED that the graph uses was not fed since the last one. */
     STEPGRAPH_STEP_STRICT_FEEDS = 1u << 4,
     /** Measure from the start; see stepgraph_step_set_timing(). */
-    STEPGRAPH_STEP_TIMING = 1u << 5
+    STEPGRAPH_STEP_TIMING = 1u << 5,
+    /** Let the graph use host memory: copies from or to it, and kernels that read it. Refused by default: it is read anew at every replay,
+     *  when the host has long put something else there. Feeds and outputs are the way. Page-locked operands of copies are looked at before
+     *  every replay, since launching over a freed one crashes the process; pageable ones nobody can look at. */
+    STEPGRAPH_STEP_ALLOW_HOST_MEMORY = 1u << 6,
+    /** Let the graph call host functions. Refused by default: what their argument points to may be gone at a replay. */
+    STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS = 1u << 7,
+    /** Let the graph hold an allocation that nothing in it frees. Refused by default: the second replay fails. */
+    STEPGRAPH_STEP_ALLOW_ALLOCATIONS = 1u << 8,
+    /** Let the graph hold addresses of memory that was freed, or freed and given out again. */
+    STEPGRAPH_STEP_ALLOW_FREED = 1u << 9,
+    /** Let the graph hold addresses of another device. */
+    STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
+    /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
+    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */

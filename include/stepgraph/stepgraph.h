@@ -12,6 +12,7 @@
 #define STEPGRAPH_STEPGRAPH_H
 
 #include "arena.h"
+#include "audit.h"
 #include "base.h"
 #include "pin.h"
 #include "session.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../error.h"
-#include "layout.h"
+#include "arguments.h"
 
 /* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
 static bool may_be_address(uint64_t value)
@@ -35,52 +35,40 @@ static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
     return STEPGRAPH_OK;
 }
 
-/* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
-
-/* The packed form: tag and value in turn. */
-static const unsigned char *packed_arguments(void **extra, size_t *bytes)
+static stepgraph_status add_unread(sg__graph *out)
 {
-    const unsigned char *buffer = NULL;
+    void *larger = grow(out->unread, out->n_unread, sizeof *out->unread);
 
-    *bytes = 0;
-    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            buffer = extra[i + 1];
-        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            memcpy(bytes, extra[i + 1], sizeof *bytes);
-    }
-    return buffer;
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_unread * sizeof *out->unread);
+    out->unread = larger;
+    out->unread[out->n_unread++] = (uint32_t)(out->n_nodes - 1);
+    return STEPGRAPH_OK;
 }
 
-static stepgraph_status read_kernel(const sg__driver *driver, sg__layouts *layouts, CUgraphNode handle, sg__graph *out)
+/* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
+
+static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
 {
     sg__graph_node *node = &out->nodes[out->n_nodes - 1];
-    CUDA_KERNEL_NODE_PARAMS params;
-    const unsigned char *buffer = NULL;
-    const sg__layout *layout;
+    sg__arguments arguments;
     stepgraph_status status;
-    size_t buffer_bytes = 0;
 
-    memset(&params, 0, sizeof params);
-    SG__CU(driver, GraphKernelNodeGetParams, handle, &params);
-    node->function = params.func;
-    layout = sg__layout_of(driver, layouts, params.func);
-    if (layout == NULL || !layout->known) {
-        out->n_unread++;
-        return layout != NULL ? STEPGRAPH_OK : sg__fail_memory("host", sizeof *layout);
-    }
-    if (params.kernelParams == NULL && params.extra != NULL)
-        buffer = packed_arguments(params.extra, &buffer_bytes);
+    memset(&arguments, 0, sizeof arguments);
+    SG__CU(driver, GraphKernelNodeGetParams, handle, &arguments.params);
+    node->function = arguments.params.func;
+    arguments.layout = sg__layout_of(driver, &out->layouts, arguments.params.func);
+    if (arguments.layout == NULL)
+        return sg__fail_memory("host", sizeof *arguments.layout);
+    if (arguments.layout->name != NULL)
+        node->name = arguments.layout->name;
+    if (!arguments.layout->known)
+        return add_unread(out);
+    sg__arguments_open(&arguments);
 
-    for (uint16_t i = 0; i < layout->n; i++) {
-        size_t offset = layout->arguments[i].offset, bytes = layout->arguments[i].bytes;
-        const unsigned char *argument = NULL;
-
-        if (params.kernelParams != NULL)
-            argument = params.kernelParams[i];
-        else if (buffer != NULL && offset + bytes <= buffer_bytes)
-            argument = buffer + offset;
-        for (size_t at = 0; argument != NULL && at + 8 <= bytes; at += 8) {
+    for (uint16_t i = 0; i < arguments.layout->n; i++) {
+        const unsigned char *argument = sg__argument(&arguments, i);
+        for (size_t at = 0; argument != NULL && at + 8 <= arguments.layout->arguments[i].bytes; at += 8) {
             sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
             memcpy(&word.value, argument + at, sizeof word.value);
             status = add_word(out, word);
@@ -144,7 +132,26 @@ static stepgraph_status read_allocation(const sg__driver *driver, CUgraphNode ha
     if (larger == NULL)
         return sg__fail_memory("host", out->n_owned * sizeof *out->owned);
     out->owned = larger;
-    out->owned[out->n_owned++] = (sg__graph_range){.start = params.dptr, .bytes = params.bytesize};
+    out->owned[out->n_owned++] =
+        (sg__graph_range){.start = params.dptr, .bytes = params.bytesize, .node = (uint32_t)(out->n_nodes - 1)};
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+static stepgraph_status read_free(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    CUdeviceptr address = 0;
+    stepgraph_status status;
+    void *larger;
+
+    SG__CU(driver, GraphMemFreeNodeGetParams, handle, &address);
+    larger = grow(out->freed, out->n_freed, sizeof *out->freed);
+    if (larger == NULL)
+        return sg__fail_memory("host", out->n_freed * sizeof *out->freed);
+    out->freed = larger;
+    out->freed[out->n_freed++] = address;
     return STEPGRAPH_OK;
 
 fail:
@@ -153,9 +160,10 @@ fail:
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-static stepgraph_status read_nodes(const sg__driver *driver, sg__layouts *layouts, CUgraph graph, sg__graph *out);
+/* depth 0: the nodes that were recorded; deeper ones belong to a child graph. */
+static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out);
 
-static stepgraph_status read_node(const sg__driver *driver, sg__layouts *layouts, CUgraphNode handle, sg__graph *out)
+static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, uint32_t top, unsigned int depth, sg__graph *out)
 {
     stepgraph_status status;
     CUgraphNodeType type;
@@ -167,30 +175,38 @@ static stepgraph_status read_node(const sg__driver *driver, sg__layouts *layouts
     if (larger == NULL)
         return sg__fail_memory("host", out->n_nodes * sizeof *out->nodes);
     out->nodes = larger;
-    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type};
+    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top, .name = sg__node_kind_name(type)};
 
     switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
-        return read_kernel(driver, layouts, handle, out);
+        return read_kernel(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         return read_copy(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return read_set(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return read_allocation(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return read_free(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_GRAPH:
         SG__CU(driver, GraphChildGraphNodeGetGraph, handle, &child);
-        return read_nodes(driver, layouts, child, out);
+        return read_nodes(driver, child, depth + 1, out);
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return STEPGRAPH_OK; /* No address of device memory in them. */
     default:
-        return STEPGRAPH_OK;
+        return add_unread(out); /* Among them types that are younger than this library. */
     }
 
 fail:
     return status;
 }
 
-static stepgraph_status read_nodes(const sg__driver *driver, sg__layouts *layouts, CUgraph graph, sg__graph *out)
+static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out)
 {
+    uint32_t parent = depth > 0 ? out->nodes[out->n_nodes - 1].top : 0;
     CUgraphNode *handles = NULL;
     stepgraph_status status;
     size_t n = 0;
@@ -204,7 +220,7 @@ static stepgraph_status read_nodes(const sg__driver *driver, sg__layouts *layout
     SG__CU(driver, GraphGetNodes, graph, handles, &n);
     status = STEPGRAPH_OK;
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
-        status = read_node(driver, layouts, handles[i], out);
+        status = read_node(driver, handles[i], depth > 0 ? parent : (uint32_t)i, depth, out);
 
 fail:
     free(handles);
@@ -213,56 +229,31 @@ fail:
 
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out)
 {
-    sg__layouts layouts = {0};
-    stepgraph_status status;
-
     memset(out, 0, sizeof *out);
-    status = read_nodes(driver, &layouts, graph, out);
-    sg__layouts_free(&layouts);
-    return status;
+    return read_nodes(driver, graph, 0, out);
+}
+
+void sg__graph_free_words(sg__graph *graph)
+{
+    free(graph->words);
+    graph->words = NULL;
+    graph->n_words = 0;
 }
 
 void sg__graph_free(sg__graph *graph)
 {
+    sg__graph_free_words(graph);
+    sg__layouts_free(&graph->layouts);
     free(graph->nodes);
-    free(graph->words);
     free(graph->owned);
+    free(graph->freed);
+    free(graph->unread);
     memset(graph, 0, sizeof *graph);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-const char *sg__graph_node_name(const sg__driver *driver, const sg__graph_node *node)
+size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument)
 {
-    const char *name = NULL;
+    const sg__layout *layout = sg__layout_known(&graph->layouts, graph->nodes[node].function);
 
-    switch (node->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        if (driver->FuncGetName != NULL && node->function != NULL && driver->FuncGetName(&name, node->function) == CUDA_SUCCESS && name != NULL)
-            return name;
-        return "kernel (this driver does not tell its name)";
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return "copy";
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        return "set";
-    case CU_GRAPH_NODE_TYPE_HOST:
-        return "host function";
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return "child graph";
-    default:
-        return "node";
-    }
-}
-
-const char *sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle)
-{
-    CUDA_KERNEL_NODE_PARAMS params;
-    sg__graph_node node = {.handle = handle};
-
-    memset(&params, 0, sizeof params);
-    if (driver->GraphNodeGetType(handle, &node.type) != CUDA_SUCCESS)
-        return "node";
-    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL && driver->GraphKernelNodeGetParams(handle, &params) == CUDA_SUCCESS)
-        node.function = params.func;
-    return sg__graph_node_name(driver, &node);
+    return layout != NULL && argument < layout->n ? layout->arguments[argument].bytes : 0;
 }

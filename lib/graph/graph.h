@@ -6,12 +6,14 @@
 
 #include <stdbool.h>
 
-#include "../driver/driver.h"
+#include "layout.h"
 
 typedef struct sg__graph_node {
     CUgraphNode handle;
     CUgraphNodeType type;
+    uint32_t top;        /* Index of the node, or of the child graph it is in, among the nodes that were recorded. */
     CUfunction function; /* Of a kernel node. */
+    const char *name;    /* The kernel's, readable also where it is a C++ name, or what the node does. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */
@@ -19,6 +21,10 @@ typedef enum sg__word_place {
     SG__WORD_ARGUMENT,    /* In a kernel argument. */
     SG__WORD_SOURCE,      /* What a copy reads, */
     SG__WORD_DESTINATION, /* and what a copy or a set writes. */
+    SG__WORD_EXTENT,      /* How much it copies or sets. */
+    SG__WORD_VALUE,       /* The value of a set. */
+    SG__WORD_SHAPE,       /* Grid, block and shared memory of a launch: argument 0 to 6. */
+    SG__WORD_FUNCTION     /* Which kernel. */
 } sg__word_place;
 
 typedef struct sg__graph_word {
@@ -33,6 +39,7 @@ typedef struct sg__graph_word {
 typedef struct sg__graph_range {
     CUdeviceptr start;
     size_t bytes;
+    uint32_t node; /* That allocates it. */
 } sg__graph_range;
 
 typedef struct sg__graph {
@@ -42,17 +49,48 @@ typedef struct sg__graph {
     size_t n_words;
     sg__graph_range *owned; /* Memory that the graph allocates itself. */
     size_t n_owned;
-    size_t n_unread;        /* Kernel nodes whose arguments could not be read. */
+    CUdeviceptr *freed; /* What it frees. */
+    size_t n_freed;
+    uint32_t *unread;   /* Nodes whose contents could not be read. */
+    size_t n_unread;
+    sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
 /* Read everything. The graph is not under capture. Free the result also after a failure. */
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
-/* What a node does, for messages: the kernel's name, or "copy", "set" and so on. Lives as long as the kernel's module. */
-const char *sg__graph_node_name(const sg__driver *driver, const sg__graph_node *node);
+/* Forget the words, which are many; the nodes stay. */
+void sg__graph_free_words(sg__graph *graph);
 
-/* The same for a node of a graph under capture. */
-const char *sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle);
+/* What nodes of a type do: "copy", "set" and so on. */
+const char *sg__node_kind_name(CUgraphNodeType type);
+
+/* The name of a node of a graph under capture. */
+void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes);
+
+/* Extent of a kernel argument in a graph that was read; 0: unknown. */
+size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument);
+
+/* One word that two graphs do not have in common. */
+typedef struct sg__graph_difference {
+    uint32_t node;
+    sg__word_place place;
+    uint32_t argument, offset, bytes; /* At most 8 bytes. */
+    uint64_t before, after;
+} sg__graph_difference;
+
+typedef stepgraph_status (*sg__graph_difference_fn)(void *user, const sg__graph_difference *difference);
+
+/* The two graphs do not have the same nodes, from this one on. */
+typedef struct sg__graph_mismatch {
+    uint32_t node;
+    char text[256];
+} sg__graph_mismatch;
+
+/* Compare two graphs that were read, word by word: kernel arguments, launch shapes, operands. Calls back for each difference, in order.
+ * Asks for layouts that a does not have yet. *mismatch has an empty text when the nodes match. *bytes_out counts what was compared. */
+stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const sg__graph *b, sg__graph_difference_fn report,
+                                   void *user, sg__graph_mismatch *mismatch, uint64_t *bytes_out);
 
 #endif

@@ -62,15 +62,25 @@ const sg__layout *sg__layout_of(const sg__driver *driver, sg__layouts *layouts, 
     if (layout->function == NULL) {
         layout->function = function;
         layouts->n++;
+        layout->name = sg__function_name(driver, function);
         if (!ask(driver, layout))
             return NULL;
     }
     return layout;
 }
 
+const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function)
+{
+    const sg__layout *layout = function != NULL && layouts->room > 0 ? find(layouts->slots, layouts->room, function) : NULL;
+
+    return layout != NULL && layout->function != NULL ? layout : NULL;
+}
+
 void sg__layouts_free(sg__layouts *layouts)
 {
-    for (size_t i = 0; i < layouts->room; i++)
+    for (size_t i = 0; i < layouts->room; i++) {
         free(layouts->slots[i].arguments);
+        free(layouts->slots[i].name);
+    }
     free(layouts->slots);
 }

@@ -8,7 +8,8 @@
 
 typedef struct sg__layout {
     CUfunction function;
-    bool known; /* The driver could tell. */
+    char *name; /* Readable; NULL: the driver does not tell. */
+    bool known; /* The driver could tell the arguments. */
     uint16_t n;
     struct {
         size_t offset, bytes;
@@ -21,8 +22,13 @@ typedef struct sg__layouts {
     size_t n, room;
 } sg__layouts;
 
+/* A kernel's name, readable also where it is a C++ name; NULL where the driver does not tell it. To be freed. */
+char *sg__function_name(const sg__driver *driver, CUfunction function);
+
 /* NULL only when host memory is short. Valid until the next call. */
 const sg__layout *sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function);
+/* One that was asked for before; NULL if not. */
+const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function);
 void sg__layouts_free(sg__layouts *layouts);
 
 #endif

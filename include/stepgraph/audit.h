@@ -1,0 +1,197 @@
+/**
+ * @file
+ * The audit: what a recorded graph has frozen, named before the first replay.
+ */
+#ifndef STEPGRAPH_AUDIT_H
+#define STEPGRAPH_AUDIT_H
+
+#include "base.h"
+#include "step.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * A report. Owns all that it says, and outlives the steps it is about. Never changes, so several threads may read it.
+ *
+ * An audit refutes; it never proves. It does not see pointer tables in device memory, addresses that a kernel computes, or 32-bit offsets.
+ */
+typedef struct stepgraph_audit stepgraph_audit;
+
+/** What a finding is about. */
+typedef enum stepgraph_finding_kind {
+    STEPGRAPH_FINDING_MOVED_POINTER = 1,    /**< Another address in the next step: the replay would use the old one. */
+    STEPGRAPH_FINDING_CHANGING_SCALAR = 2,  /**< Another value in the next step: the replay would repeat the old one. */
+    STEPGRAPH_FINDING_UNCLASSIFIED = 3,     /**< Bytes that differ even between two recordings of the *same* step: padding. No fault. */
+    STEPGRAPH_FINDING_TOPOLOGY = 4,         /**< The two recordings do not hold the same nodes. */
+    STEPGRAPH_FINDING_UNREGISTERED = 5,     /**< Live memory that no pin covers. */
+    STEPGRAPH_FINDING_FREED = 6,            /**< An address whose memory was freed. */
+    STEPGRAPH_FINDING_REPLACED = 7,         /**< An address that was freed and given out again. */
+    STEPGRAPH_FINDING_FOREIGN = 8,          /**< Memory of another device. */
+    STEPGRAPH_FINDING_PAGEABLE = 9,         /**< A copy that reads or writes pageable host memory at every replay. */
+    STEPGRAPH_FINDING_PAGE_LOCKED = 10,     /**< Page-locked host memory that is used at every replay. */
+    STEPGRAPH_FINDING_POOL = 11,            /**< Memory of a stream-ordered pool, which nobody can verify. */
+    STEPGRAPH_FINDING_FORMER_STATE = 12,    /**< The address that a STATE had before it was pinned. */
+    STEPGRAPH_FINDING_ALLOCATION = 13,      /**< An allocation in the graph that nothing in the graph frees. */
+    STEPGRAPH_FINDING_HOST_FUNCTION = 14,   /**< A host function, run at every replay. */
+    STEPGRAPH_FINDING_EMPTY = 15,           /**< Nothing was recorded. */
+    STEPGRAPH_FINDING_ESCAPED = 16,         /**< Launches that were counted and not recorded. */
+    STEPGRAPH_FINDING_UNREAD = 17           /**< A node that could not be looked at. No fault, but not checked. */
+} stepgraph_finding_kind;
+
+/** One finding. Begin with #STEPGRAPH_FINDING_INIT. */
+typedef struct stepgraph_finding {
+    size_t size;        /**< sizeof(stepgraph_finding). */
+    uint32_t kind;      /**< A #stepgraph_finding_kind. */
+    uint32_t fault;     /**< 1: a replay would be wrong, or nobody can tell. 0: worth knowing, or allowed by a flag of the step. */
+    uint32_t node;      /**< Index in the order of recording; UINT32_MAX: not about one node. */
+    uint32_t argument;  /**< Index of the kernel argument; UINT32_MAX: not about an argument. */
+    uint32_t offset;    /**< Byte in the argument. */
+    uint32_t bytes;     /**< How many bytes differ, or make up the value. */
+    uint64_t before;    /**< The value, in the first recording. */
+    uint64_t after;     /**< The value in the second; 0 where there is one recording only. */
+    char node_name[128]; /**< Name of the kernel, or what the node does. C++ names in readable form. */
+    char stage[64];      /**< The stage that the node belongs to; "". */
+    char text[512];      /**< One line: what, where, which buffers. */
+    char advice[256];    /**< One line: what to do. */
+} stepgraph_finding;
+
+/** An empty finding. */
+#define STEPGRAPH_FINDING_INIT { sizeof(stepgraph_finding), 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { 0 } }
+
+/** What was looked at. Begin with #STEPGRAPH_AUDIT_SUMMARY_INIT. */
+typedef struct stepgraph_audit_summary {
+    size_t size;            /**< sizeof(stepgraph_audit_summary). */
+    uint64_t findings;      /**< All of them, also beyond those that are kept. */
+    uint64_t kept;          /**< What stepgraph_audit_get() can give: the first 1000. */
+    uint64_t faults;        /**< Findings that are faults. */
+    uint64_t nodes;         /**< Nodes looked at, child graphs included. */
+    uint64_t kernels;       /**< Kernel nodes among them. */
+    uint64_t unread;        /**< Nodes that could not be looked at. */
+    uint64_t addresses;     /**< Words that were taken for addresses. */
+    uint64_t in_pins;       /**< Those that lie in pins and arenas. */
+    uint64_t in_graph;      /**< Those that lie in memory which the graph allocates itself. */
+    uint64_t bytes;         /**< Argument bytes compared. */
+} stepgraph_audit_summary;
+
+/** An empty summary. */
+#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/**
+ * What stepgraph_step_end() found in one recording.
+ *
+ * @param[in]  step       READY, or FAILED because end refused it.
+ * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
+ *
+ * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
+ * @retval STEPGRAPH_ERR_STATE     The step has no recording to report on.
+ * @retval STEPGRAPH_ERR_MEMORY    No host memory.
+ *
+ * @threads{handle} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, stepgraph_audit **audit_out);
+
+/**
+ * Compare the recordings of two consecutive steps, node by node and byte by byte. Recording runs nothing, so both steps are still to be
+ * run, once each and in order.
+ *
+ * Whatever differs is frozen in a replay: a moved pointer or a changing scalar. Memory that the graph allocates for itself (a library's
+ * workspace) has another address in each recording, which is no fault.
+ *
+ * @param[in]  a          READY: step k. A host that lets addresses pass unregistered (#STEPGRAPH_STEP_ALLOW_UNREGISTERED) finds here
+ *                        whether they stay where they are.
+ * @param[in]  b          READY: step k + 1, of the same session.
+ * @param[in]  b_again    READY: step k + 1 once more, or NULL. Tells padding, which differs at random, from values that change.
+ * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
+ *
+ * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, or the steps belong to different sessions.
+ * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
+ * @retval STEPGRAPH_ERR_MEMORY    No host memory.
+ *
+ * @threads{handle} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, const stepgraph_step *b, const stepgraph_step *b_again,
+                                                       stepgraph_audit **audit_out);
+
+/** Options of stepgraph_audit_record(). Begin with #STEPGRAPH_AUDIT_CONFIG_INIT. */
+typedef struct stepgraph_audit_config {
+    size_t size;           /**< sizeof(stepgraph_audit_config). */
+    uint32_t flags;        /**< Bits STEPGRAPH_STEP_… for the recordings; #STEPGRAPH_STEP_ALLOW_UNREGISTERED is added. */
+    uint32_t reserved;     /**< 0. */
+    uint64_t first;        /**< Number of the first step to record. */
+    stepgraph_status (*enqueue)(void *user, stepgraph_step *step, uint64_t k); /**< Enqueues step k on the session's stream, as always.
+                                It is recorded, not run: the host must not wait for its results. */
+    void *user;            /**< Passed to @c enqueue. */
+} stepgraph_audit_config;
+
+/** Nothing set: enqueue is the caller's to fill in. */
+#define STEPGRAPH_AUDIT_CONFIG_INIT { sizeof(stepgraph_audit_config), 0, 0, 0, NULL, NULL }
+
+/**
+ * Record steps k, k + 1 and k + 1 once more through a callback, and compare them. None of them runs: what the host keeps in variables of its
+ * own (a step counter, an allocator's state) has gone on by three steps afterwards, and the device's memory by none.
+ *
+ * @param[in]  session    Nothing of it records.
+ * @param[in]  config     Read before this returns.
+ * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
+ *
+ * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
+ * @return Otherwise what stepgraph_step_end() or the callback answered.
+ *
+ * @threads{handle} @capture{no} @waits{stream} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgraph_audit_config *config,
+                                                      stepgraph_audit **audit_out);
+
+/** Free a report; NULL does nothing. @threads{any} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API void stepgraph_audit_destroy(stepgraph_audit *audit);
+
+/** What was looked at. @retval STEPGRAPH_OK Filled up to its size. @threads{any} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API stepgraph_status stepgraph_audit_get_summary(const stepgraph_audit *audit, stepgraph_audit_summary *summary_out);
+
+/**
+ * Read one finding, faults first.
+ *
+ * @retval STEPGRAPH_OK            Filled up to its size.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a size too small, or there is no such finding: the way to stop a loop.
+ *
+ * @threads{any} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_audit_get(const stepgraph_audit *audit, uint32_t index, stepgraph_finding *finding_out);
+
+/** The report for a person to read, several lines; lives as long as @p audit. @threads{any} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API const char *stepgraph_audit_text(const stepgraph_audit *audit);
+
+/** The report as JSON; lives as long as @p audit. @threads{any} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API const char *stepgraph_audit_json(const stepgraph_audit *audit);
+
+/** Forms of stepgraph_step_draw(). */
+typedef enum stepgraph_drawing {
+    STEPGRAPH_DRAW_DOT = 1, /**< Graphviz: stages as clusters, pins that pass from node to node as labels of the edges. */
+    STEPGRAPH_DRAW_JSON = 2 /**< The same as data: nodes, edges, pins. */
+} stepgraph_drawing;
+
+/**
+ * Write a READY step's graph to a file.
+ *
+ * @param[in] step  READY.
+ * @param[in] form  A #stepgraph_drawing.
+ * @param[in] path  Created or overwritten.
+ *
+ * @retval STEPGRAPH_OK            Written.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, an unknown form, or the file cannot be written; the message says why.
+ * @retval STEPGRAPH_ERR_STATE     The step is not READY.
+ *
+ * @threads{handle} @capture{no} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

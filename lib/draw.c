@@ -1,0 +1,202 @@
+/* A recorded graph as a picture (Graphviz) and as data. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit_p.h"
+
+typedef struct drawing {
+    const stepgraph_step *step;
+    FILE *file;
+    sg__graph graph; /* Read again: a step forgets its words. */
+    size_t *first_word; /* By node, and one for the end. */
+    CUgraphNode *from, *to;
+    size_t n_edges;
+} drawing;
+
+/* Quoted for both forms. */
+static void put_quoted(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', file);
+        if ((unsigned char)*text >= 0x20)
+            fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static long index_of(const drawing *d, CUgraphNode handle)
+{
+    for (size_t i = 0; i < d->graph.n_nodes; i++)
+        if (d->graph.nodes[i].handle == handle)
+            return (long)i;
+    return -1;
+}
+
+/* Whether a node refers to a pin. */
+static bool touches(const drawing *d, size_t node, const stepgraph_pin *pin)
+{
+    for (size_t i = d->first_word[node]; i < d->first_word[node + 1]; i++)
+        if (d->graph.words[i].value >= pin->address && d->graph.words[i].value < pin->address + pin->bytes)
+            return true;
+    return false;
+}
+
+/* Pins that both ends of an edge refer to: what passes along it. Scratch is left out, since nearly all nodes share it. */
+static void shared_pins(const drawing *d, size_t from, size_t to, char *text, size_t bytes)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < d->step->n_used && used + 1 < bytes; i++) {
+        const stepgraph_pin *pin = d->step->used[i];
+        int n;
+        if (pin->role == STEPGRAPH_ROLE_SCRATCH || !touches(d, from, pin) || !touches(d, to, pin))
+            continue;
+        n = snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", pin->name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void draw_dot(drawing *d)
+{
+    const char *stage = "";
+    char pins[256];
+
+    fprintf(d->file, "digraph ");
+    put_quoted(d->file, d->step->name);
+    fprintf(d->file, " {\n  node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=10];\n"
+                     "  edge [fontname=\"sans-serif\", fontsize=8, color=gray40];\n");
+    for (uint32_t i = 0; i < d->graph.n_nodes; i++) {
+        const char *mine = sg__stage_of_node(d->step, i);
+        if (strcmp(mine, stage) != 0) {
+            if (stage[0] != '\0')
+                fprintf(d->file, "  }\n");
+            if (mine[0] != '\0') {
+                fprintf(d->file, "  subgraph cluster_%u {\n    style=filled; color=gray93; label=", i);
+                put_quoted(d->file, mine);
+                fprintf(d->file, ";\n");
+            }
+            stage = mine;
+        }
+        fprintf(d->file, "    n%u [label=", i);
+        put_quoted(d->file, d->graph.nodes[i].name);
+        fprintf(d->file, "];\n");
+    }
+    if (stage[0] != '\0')
+        fprintf(d->file, "  }\n");
+    for (size_t i = 0; i < d->n_edges; i++) {
+        long from = index_of(d, d->from[i]), to = index_of(d, d->to[i]);
+        if (from < 0 || to < 0)
+            continue;
+        shared_pins(d, (size_t)from, (size_t)to, pins, sizeof pins);
+        fprintf(d->file, "  n%ld -> n%ld", from, to);
+        if (pins[0] != '\0') {
+            fprintf(d->file, " [label=");
+            put_quoted(d->file, pins);
+            fprintf(d->file, "]");
+        }
+        fprintf(d->file, ";\n");
+    }
+    fprintf(d->file, "}\n");
+}
+
+static void draw_json(drawing *d)
+{
+    bool first;
+
+    fprintf(d->file, "{\"step\": ");
+    put_quoted(d->file, d->step->name);
+    fprintf(d->file, ", \"nodes\": [");
+    for (uint32_t i = 0; i < d->graph.n_nodes; i++) {
+        fprintf(d->file, "%s\n  {\"index\": %u, \"kind\": ", i > 0 ? "," : "", i);
+        put_quoted(d->file, sg__node_kind_name(d->graph.nodes[i].type)[0] == 'k' ? "kernel" : sg__node_kind_name(d->graph.nodes[i].type));
+        fprintf(d->file, ", \"name\": ");
+        put_quoted(d->file, d->graph.nodes[i].name);
+        fprintf(d->file, ", \"stage\": ");
+        put_quoted(d->file, sg__stage_of_node(d->step, i));
+        fprintf(d->file, ", \"pins\": [");
+        first = true;
+        for (size_t k = 0; k < d->step->n_used; k++)
+            if (touches(d, i, d->step->used[k])) {
+                fprintf(d->file, "%s", first ? "" : ", ");
+                put_quoted(d->file, d->step->used[k]->name);
+                first = false;
+            }
+        fprintf(d->file, "]}");
+    }
+    fprintf(d->file, "],\n \"edges\": [");
+    first = true;
+    for (size_t i = 0; i < d->n_edges; i++) {
+        long from = index_of(d, d->from[i]), to = index_of(d, d->to[i]);
+        if (from < 0 || to < 0)
+            continue;
+        fprintf(d->file, "%s[%ld, %ld]", first ? "" : ", ", from, to);
+        first = false;
+    }
+    fprintf(d->file, "]}\n");
+}
+
+static stepgraph_status read_all(drawing *d)
+{
+    const sg__driver *driver = d->step->session->driver;
+    stepgraph_status status = sg__graph_read(driver, d->step->graph, &d->graph);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    d->first_word = malloc((d->graph.n_nodes + 1) * sizeof *d->first_word);
+    if (d->first_word == NULL)
+        return sg__fail_memory("host", (d->graph.n_nodes + 1) * sizeof *d->first_word);
+    for (size_t i = 0, word = 0; i <= d->graph.n_nodes; i++) {
+        while (word < d->graph.n_words && d->graph.words[word].node < i)
+            word++;
+        d->first_word[i] = word;
+    }
+    SG__CU(driver, GraphGetEdges, d->step->graph, NULL, NULL, &d->n_edges);
+    d->from = malloc((d->n_edges + 1) * sizeof(CUgraphNode));
+    d->to = malloc((d->n_edges + 1) * sizeof(CUgraphNode));
+    if (d->from == NULL || d->to == NULL)
+        return sg__fail_memory("host", d->n_edges * sizeof(CUgraphNode));
+    if (d->n_edges > 0)
+        SG__CU(driver, GraphGetEdges, d->step->graph, d->from, d->to, &d->n_edges);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path)
+{
+    drawing d = {.step = step};
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (step == NULL || path == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to draw: %s is NULL", step == NULL ? "the step" : "the path");
+    if (form != STEPGRAPH_DRAW_DOT && form != STEPGRAPH_DRAW_JSON)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown form of drawing %d", (int)form);
+    if (step->state != STEPGRAPH_STEP_READY)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' has no live graph to draw: record it first", step->name);
+    status = read_all(&d);
+    if (status == STEPGRAPH_OK) {
+        d.file = fopen(path, "w");
+        if (d.file == NULL) {
+            status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
+        } else {
+            if (form == STEPGRAPH_DRAW_DOT)
+                draw_dot(&d);
+            else
+                draw_json(&d);
+            if (fclose(d.file) != 0)
+                status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
+        }
+    }
+    free(d.first_word);
+    free(d.from);
+    free(d.to);
+    sg__graph_free(&d.graph);
+    return status;
+}

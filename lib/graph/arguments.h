@@ -1,0 +1,43 @@
+/* The argument bytes of one kernel node, in whichever of the two forms it holds them. */
+#ifndef STEPGRAPH_GRAPH_ARGUMENTS_H
+#define STEPGRAPH_GRAPH_ARGUMENTS_H
+
+#include <string.h>
+
+#include "layout.h"
+
+typedef struct sg__arguments {
+    CUDA_KERNEL_NODE_PARAMS params; /* What it points to belongs to the node and must not be written. */
+    const sg__layout *layout;
+    const unsigned char *packed;
+    size_t packed_bytes;
+} sg__arguments;
+
+/* From params and layout: find the packed form, which is pairs of tag and value. */
+static inline void sg__arguments_open(sg__arguments *arguments)
+{
+    void **extra = arguments->params.extra;
+
+    arguments->packed = NULL;
+    arguments->packed_bytes = 0;
+    if (arguments->params.kernelParams != NULL || extra == NULL)
+        return;
+    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            arguments->packed = extra[i + 1];
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            memcpy(&arguments->packed_bytes, extra[i + 1], sizeof arguments->packed_bytes);
+    }
+}
+
+/* Argument i, or NULL where the node does not hold it. */
+static inline const unsigned char *sg__argument(const sg__arguments *arguments, uint32_t i)
+{
+    size_t offset = arguments->layout->arguments[i].offset, bytes = arguments->layout->arguments[i].bytes;
+
+    if (arguments->params.kernelParams != NULL)
+        return arguments->params.kernelParams[i];
+    return arguments->packed != NULL && offset + bytes <= arguments->packed_bytes ? arguments->packed + offset : NULL;
+}
+
+#endif

@@ -1,0 +1,204 @@
+#include "resolve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pin_p.h"
+#include "step_p.h"
+
+/* ---- lists of allocations ---------------------------------------------------------------------------------------- */
+
+/* Index of the first item that ends beyond address. */
+static size_t find(const sg__allocations *list, CUdeviceptr address)
+{
+    size_t low = 0, high = list->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->items[middle].start + list->items[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const sg__allocation *sg__allocation_at(const sg__allocations *list, CUdeviceptr address)
+{
+    size_t index = find(list, address);
+
+    return index < list->n && list->items[index].start <= address ? &list->items[index] : NULL;
+}
+
+sg__allocation *sg__allocation_add(sg__allocations *list, const sg__allocation *item)
+{
+    size_t first = find(list, item->start), last = first;
+
+    while (last < list->n && list->items[last].start < item->start + item->bytes)
+        last++;
+    if (first == last && list->n == list->room) {
+        size_t room = list->room != 0 ? 2 * list->room : 16;
+        sg__allocation *larger = realloc(list->items, room * sizeof *larger);
+        if (larger == NULL) {
+            sg__fail_memory("host", room * sizeof *larger);
+            return NULL;
+        }
+        list->items = larger;
+        list->room = room;
+    }
+    memmove(&list->items[first + 1], &list->items[last], (list->n - last) * sizeof *list->items);
+    list->n = list->n + 1 - (last - first);
+    list->items[first] = *item;
+    return &list->items[first];
+}
+
+void sg__allocations_free(sg__allocations *list)
+{
+    free(list->items);
+    memset(list, 0, sizeof *list);
+}
+
+/* ---- what the driver knows --------------------------------------------------------------------------------------- */
+
+bool sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out)
+{
+    CUmemorytype type = 0;
+    unsigned long long id = 0;
+    CUdeviceptr start = address;
+    CUmemoryPool pool = NULL;
+    size_t bytes = 0;
+    int device = 0;
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_BUFFER_ID,  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+    void *values[] = {&type, &id, &device, &start, &bytes, &pool};
+
+    /* All in one call, which is also the cheap way to ask about an address that is unknown. Start and size are then left as they were. */
+    if (driver->PointerGetAttributes(sizeof attributes / sizeof *attributes, attributes, values, address) != CUDA_SUCCESS || type == 0)
+        return false;
+    *out = (sg__allocation){.start = start, .bytes = bytes != 0 ? bytes : 1, .buffer_id = id, .type = type, .device = device, .pool = pool != NULL,
+                            .node = SG__NO_NODE};
+    return true;
+}
+
+stepgraph_status sg__seen_add(stepgraph_session *session, const sg__allocation *item)
+{
+    return sg__allocation_add(&session->seen, item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+}
+
+stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
+{
+    for (size_t i = 0; i < step->allocations.n; i++) {
+        const sg__allocation *was = &step->allocations.items[i];
+        sg__allocation is;
+        bool known;
+        char name[160] = "a commit";
+
+        if (was->pool || (copied && !was->copied))
+            continue;
+        known = sg__allocation_ask(step->session->driver, was->start, &is);
+        if (known && is.buffer_id == was->buffer_id)
+            continue;
+        if (was->node < step->read.n_nodes)
+            snprintf(name, sizeof name, "node %u, '%.120s',", was->node, step->read.nodes[was->node].name);
+        if (!known)
+            return sg__fail(STEPGRAPH_ERR_REFUSED,
+                            "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
+                            "graph lives, or pin them",
+                            step->name, name, (unsigned long long)was->bytes, was->start);
+        return sg__fail(STEPGRAPH_ERR_REFUSED,
+                        "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed and the address given out again (buffer "
+                        "id %llu, now %llu); keep them allocated while the graph lives, or pin them",
+                        step->name, name, (unsigned long long)was->bytes, was->start, (unsigned long long)was->buffer_id,
+                        (unsigned long long)is.buffer_id);
+    }
+    return STEPGRAPH_OK;
+}
+
+/* ---- what a step knows ------------------------------------------------------------------------------------------- */
+
+static bool owned_by_graph(const stepgraph_step *step, CUdeviceptr address)
+{
+    for (size_t i = 0; i < step->read.n_owned; i++)
+        if (address >= step->read.owned[i].start && address < step->read.owned[i].start + step->read.owned[i].bytes)
+            return true;
+    return false;
+}
+
+sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
+{
+    const stepgraph_session *session = step->session;
+    sg__place place = {.where = SG__NOWHERE, .pin = sg__pin_index(session, address)};
+
+    if (place.pin < session->n_pins && session->pins[place.pin]->address <= address)
+        place.where = SG__IN_PIN;
+    else if (owned_by_graph(step, address))
+        place.where = SG__IN_GRAPH;
+    else if (sg__table_holds(step->tables, address))
+        place.where = SG__IN_TABLE;
+    else if ((place.allocation = sg__allocation_at(&step->allocations, address)) != NULL)
+        place.where = SG__IN_ALLOCATION;
+    return place;
+}
+
+const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdeviceptr address)
+{
+    for (size_t i = 0; i < session->n_pins; i++) {
+        const stepgraph_pin *pin = session->pins[i];
+        if (pin->role == STEPGRAPH_ROLE_STATE && pin->former != 0 && address >= pin->former && address < pin->former + pin->bytes)
+            return pin;
+    }
+    return NULL;
+}
+
+static const char *role_name(stepgraph_role role)
+{
+    static const char *const names[] = {[STEPGRAPH_ROLE_STATE] = "state", [STEPGRAPH_ROLE_FEED] = "feed",   [STEPGRAPH_ROLE_CELL] = "cell",
+                                        [STEPGRAPH_ROLE_OUTPUT] = "output", [STEPGRAPH_ROLE_CONST] = "const", [STEPGRAPH_ROLE_SCRATCH] = "scratch"};
+
+    return names[role];
+}
+
+static void describe_pin(const stepgraph_pin *pin, CUdeviceptr address, char *text, size_t bytes)
+{
+    if (address == pin->address)
+        snprintf(text, bytes, "%s '%s'", role_name(pin->role), pin->name);
+    else
+        snprintf(text, bytes, "%s '%s' + %llu", role_name(pin->role), pin->name, address - pin->address);
+}
+
+void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
+{
+    const stepgraph_session *session = step->session;
+    sg__place place = sg__resolve(step, address);
+    const stepgraph_pin *former;
+
+    (void)node;
+    switch (place.where) {
+    case SG__IN_PIN:
+        describe_pin(session->pins[place.pin], address, text, bytes);
+        return;
+    case SG__IN_GRAPH:
+        snprintf(text, bytes, "memory of the graph's own");
+        return;
+    case SG__IN_TABLE:
+        snprintf(text, bytes, "a list of commits");
+        return;
+    case SG__IN_ALLOCATION:
+        former = sg__former_state(session, address);
+        if (former != NULL)
+            snprintf(text, bytes, "state '%s' before it was pinned", former->name);
+        else if (place.allocation->pool)
+            snprintf(text, bytes, "%llu bytes of a memory pool, which cannot be verified", (unsigned long long)place.allocation->bytes);
+        else if (place.allocation->type == CU_MEMORYTYPE_HOST)
+            snprintf(text, bytes, "%llu bytes of page-locked host memory", (unsigned long long)place.allocation->bytes);
+        else if (place.allocation->device != session->device)
+            snprintf(text, bytes, "%llu bytes of device %d", (unsigned long long)place.allocation->bytes, place.allocation->device);
+        else
+            snprintf(text, bytes, "%llu bytes that no pin covers", (unsigned long long)place.allocation->bytes);
+        return;
+    case SG__NOWHERE:
+        snprintf(text, bytes, "unknown memory");
+        return;
+    }
+}

@@ -1,0 +1,395 @@
+/* Modules, libraries, functions and kernels: who owns which handle. */
+#include "core.h"
+
+/* ---- modules --------------------------------------------------------------------------------------------------------------- */
+
+static CUmodule module_new(CUcontext ctx, struct cs_image *image, CUlibrary library)
+{
+    CUmodule m = cs_alloc_bytes(sizeof *m);
+
+    m->ctx = ctx;
+    m->image = image;
+    m->library = library;
+    m->functions = cs_alloc_bytes(image->num_entries * sizeof *m->functions);
+    cs_handle_add(m, CS_MODULE);
+    return m;
+}
+
+static void module_free(CUmodule m)
+{
+    for (unsigned i = 0; i < m->image->num_entries; i++)
+        if (m->functions[i]) {
+            cs_handle_remove(m->functions[i]);
+            free(m->functions[i]);
+        }
+    cs_handle_remove(m);
+    free(m->functions);
+    cs_image_put(m->image);
+    free(m);
+}
+
+static CUfunction module_function(CUmodule m, unsigned i)
+{
+    if (!m->functions[i]) {
+        CUfunction f = cs_alloc_bytes(sizeof *f);
+        f->module = m;
+        f->entry = &m->image->entries[i];
+        f->loaded = true;
+        cs_handle_add(f, CS_FUNCTION);
+        m->functions[i] = f;
+    }
+    return m->functions[i];
+}
+
+/* The index of an entry that can run; 500 if there is none of the name, or none that a pack has a body for. */
+static CUresult entry_index(const struct cs_image *image, const char *name, unsigned *index)
+{
+    for (unsigned i = 0; i < image->num_entries; i++) {
+        struct cs_kernel_entry *e = &image->entries[i];
+
+        if (strcmp(e->name, name) != 0)
+            continue;
+        if (!e->body)
+            e->body = cs_pack_find(name);
+        if (!e->body) {
+            cs_say("kernel %s has no body: set CUSIM_KERNELS to a kernel pack that has it", name);
+            return CUDA_ERROR_NOT_FOUND;
+        }
+        if (e->body->num_params != e->num_params) {
+            cs_say("kernel %s takes %u parameters in the module and %u in its pack", name, e->num_params, e->body->num_params);
+            return CUDA_ERROR_NOT_FOUND;
+        }
+        for (unsigned k = 0; k < e->num_params; k++)
+            if (e->body->params[k].size != e->params[k].size) {
+                cs_say("kernel %s, parameter %u: %u bytes in the module, %u in its pack", name, k, e->params[k].size,
+                       e->body->params[k].size);
+                return CUDA_ERROR_NOT_FOUND;
+            }
+        *index = i;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult load(CUmodule *out, const void *data)
+{
+    struct cs_image *image;
+    CUresult r;
+
+    if (!out || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((r = cs_ptx_parse(data, &image)) != CUDA_SUCCESS)
+        return r;
+    *out = module_new(cs_current(), image, NULL);
+    return CUDA_SUCCESS;
+}
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t n = 0, room = 0, got;
+
+    if (!f)
+        return NULL;
+    do {
+        text = cs_grow(text, &room, n + 65537, 1);
+        got = fread(text + n, 1, 65536, f);
+        n += got;
+    } while (got > 0);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *data)
+{
+    ENTER(cuModuleLoadData);
+    return load(out, data);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned count, int *options, void **values)
+{
+    ENTER(cuModuleLoadDataEx);
+    (void)count;
+    (void)options;
+    (void)values;
+    return load(out, data);
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+    ENTER(cuModuleLoad);
+    if (!out || !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    char *text = read_file(path);
+    if (!text)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult r = load(out, text);
+    free(text);
+    return r;
+}
+
+CUresult cuModuleUnload(CUmodule m)
+{
+    ENTER(cuModuleUnload);
+    if (!cs_is(m, CS_MODULE) || m->library)
+        return CUDA_ERROR_INVALID_HANDLE;
+    module_free(m);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
+{
+    unsigned i;
+    CUresult r;
+
+    ENTER(cuModuleGetFunction);
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(m, CS_MODULE))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if ((r = entry_index(m->image, name, &i)) != CUDA_SUCCESS)
+        return r;
+    *out = module_function(m, i);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule m, const char *name)
+{
+    ENTER(cuModuleGetGlobal_v2);
+    (void)address;
+    (void)bytes;
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    return cs_is(m, CS_MODULE) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuModuleGetLoadingMode(int *mode)
+{
+    ENTER(cuModuleGetLoadingMode);
+    if (!mode)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = 2; /* lazy */
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule m)
+{
+    ENTER(cuModuleGetFunctionCount);
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(m, CS_MODULE))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *count = m->image->num_entries;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule m)
+{
+    ENTER(cuModuleEnumerateFunctions);
+    if (!functions || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(m, CS_MODULE))
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (unsigned i = 0; i < count && i < m->image->num_entries; i++)
+        functions[i] = module_function(m, i);
+    return CUDA_SUCCESS;
+}
+
+/* ---- libraries ------------------------------------------------------------------------------------------------------------- */
+
+static void kernels_free(CUlibrary l)
+{
+    for (unsigned i = 0; i < l->image->num_entries; i++)
+        if (l->kernels[i]) {
+            cs_handle_remove(l->kernels[i]);
+            free(l->kernels[i]);
+        }
+    free(l->kernels);
+}
+
+static CUkernel library_kernel(CUlibrary l, unsigned i)
+{
+    if (!l->kernels[i]) {
+        CUkernel k = cs_alloc_bytes(sizeof *k);
+        k->library = l;
+        k->entry = &l->image->entries[i];
+        cs_handle_add(k, CS_KERNEL);
+        l->kernels[i] = k;
+    }
+    return l->kernels[i];
+}
+
+static CUresult library_load(CUlibrary *out, const void *data)
+{
+    struct cs_image *image;
+    CUresult r;
+
+    if (!out || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((r = cs_ptx_parse(data, &image)) != CUDA_SUCCESS)
+        return r;
+    CUlibrary l = cs_alloc_bytes(sizeof *l);
+    l->image = image;
+    l->kernels = cs_alloc_bytes(image->num_entries * sizeof *l->kernels);
+    cs_handle_add(l, CS_LIBRARY);
+    *out = l;
+    return CUDA_SUCCESS;
+}
+
+/* The module that stands for a library in a context. */
+static CUmodule library_module(CUlibrary l, CUcontext ctx)
+{
+    for (size_t i = 0; i < l->num_modules; i++)
+        if (l->modules[i]->ctx == ctx)
+            return l->modules[i];
+    l->modules = cs_grow(l->modules, &l->room, l->num_modules + 1, sizeof *l->modules);
+    l->image->refs++;
+    return l->modules[l->num_modules++] = module_new(ctx, l->image, l);
+}
+
+CUresult cs_kernel_function(CUkernel k, CUcontext ctx, CUfunction *out)
+{
+    CUmodule m = library_module(k->library, ctx);
+    CUfunction f = module_function(m, (unsigned)(k->entry - m->image->entries));
+
+    f->kernel = k;
+    *out = f;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **jit_values, unsigned num_jit, int *options, void **values,
+                           unsigned count)
+{
+    ENTER(cuLibraryLoadData);
+    (void)jit;
+    (void)jit_values;
+    (void)num_jit;
+    (void)options;
+    (void)values;
+    (void)count;
+    return library_load(out, data);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *jit, void **jit_values, unsigned num_jit, int *options,
+                               void **values, unsigned count)
+{
+    ENTER(cuLibraryLoadFromFile);
+    (void)jit;
+    (void)jit_values;
+    (void)num_jit;
+    (void)options;
+    (void)values;
+    (void)count;
+    if (!out || !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    char *text = read_file(path);
+    if (!text)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult r = library_load(out, text);
+    free(text);
+    return r;
+}
+
+CUresult cuLibraryUnload(CUlibrary l)
+{
+    ENTER(cuLibraryUnload);
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (size_t i = 0; i < l->num_modules; i++)
+        module_free(l->modules[i]);
+    free(l->modules);
+    kernels_free(l);
+    cs_handle_remove(l);
+    cs_image_put(l->image);
+    free(l);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary l, const char *name)
+{
+    unsigned i;
+    CUresult r;
+
+    ENTER(cuLibraryGetKernel);
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if ((r = entry_index(l->image, name, &i)) != CUDA_SUCCESS)
+        return r;
+    *out = library_kernel(l, i);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *out, CUlibrary l)
+{
+    ENTER(cuLibraryGetModule);
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = library_module(l, cs_current());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary l, const char *name)
+{
+    ENTER(cuLibraryGetGlobal);
+    (void)address;
+    (void)bytes;
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    return cs_is(l, CS_LIBRARY) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary l)
+{
+    ENTER(cuLibraryGetKernelCount);
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *count = l->image->num_entries;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary l)
+{
+    ENTER(cuLibraryEnumerateKernels);
+    if (!kernels || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (unsigned i = 0; i < count && i < l->image->num_entries; i++)
+        kernels[i] = library_kernel(l, i);
+    return CUDA_SUCCESS;
+}
+
+/* ---- the end of a context --------------------------------------------------------------------------------------------------- */
+
+static void library_forget(void *handle, void *ctx)
+{
+    CUlibrary l = handle;
+
+    for (size_t i = l->num_modules; i-- > 0;)
+        if (l->modules[i]->ctx == ctx) {
+            module_free(l->modules[i]);
+            l->modules[i] = l->modules[--l->num_modules];
+        }
+}
+
+static void module_gone(void *handle, void *ctx)
+{
+    CUmodule m = handle;
+
+    if (m->ctx == ctx && !m->library)
+        module_free(m);
+}
+
+void cs_modules_context_gone(CUcontext ctx)
+{
+    cs_handles_each(CS_LIBRARY, library_forget, ctx);
+    cs_handles_each(CS_MODULE, module_gone, ctx);
+}
