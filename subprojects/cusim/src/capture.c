@@ -1,7 +1,7 @@
 /* The capture state machine: which calls are refused, which captures die of it, and how forks come and go. */
 #include "core.h"
 
-/* ---- the rules --------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules ----------------------------------------------------------------------------------------------------- */
 
 void cs_capture_kill(struct cs_capture *c)
 {
@@ -72,7 +72,7 @@ struct cs_capture *cs_capture_by_id(uint64_t id)
     return NULL;
 }
 
-/* ---- members --------------------------------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------------------------------- */
 
 static void join(struct cs_capture *c, CUstream s, const struct cs_deps *deps)
 {
@@ -160,7 +160,7 @@ static bool joined(struct cs_capture *c)
     return ok;
 }
 
-/* ---- recording ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- recording ----------------------------------------------------------------------------------------------------- */
 
 CUresult cs_capture_work(CUstream s, struct cs_work *w)
 {
@@ -250,7 +250,7 @@ CUresult cs_capture_wait(CUstream s, CUevent e, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------------------------------------------------- */
 
 static CUresult begin_check(CUstream handle, CUstreamCaptureMode mode, CUstream *s)
 {
@@ -358,7 +358,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     return r;
 }
 
-/* ---- questions -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
@@ -380,7 +380,7 @@ static CUresult status_of(CUstream handle, CUstream *s, CUstreamCaptureStatus *s
         return CUDA_ERROR_INVALID_VALUE;
     if ((*s)->legacy && cs_legacy_blocked((*s)->ctx))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    *status = !(*s)->capture         ? CU_STREAM_CAPTURE_STATUS_NONE
+    *status = !(*s)->capture        ? CU_STREAM_CAPTURE_STATUS_NONE
               : (*s)->capture->dead ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
@@ -429,15 +429,15 @@ CUresult cuStreamGetCaptureInfo(CUstream s, CUstreamCaptureStatus *status, cuuin
     return info(s, status, id, NULL, NULL, NULL, NULL);
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-                                   size_t *count)
+CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                   const CUgraphNode **deps, size_t *count)
 {
     ENTER(cuStreamGetCaptureInfo_v2);
     return info(s, status, id, graph, deps, NULL, count);
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-                                   const CUgraphEdgeData **edges, size_t *count)
+CUresult cuStreamGetCaptureInfo_v3(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                   const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count)
 {
     ENTER(cuStreamGetCaptureInfo_v3);
     return info(s, status, id, graph, deps, edges, count);
@@ -474,7 +474,8 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream s, CUgraphNode *deps, size_t
     return update_deps(s, deps, NULL, count, flags);
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream s, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, unsigned flags)
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream s, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
+                                              unsigned flags)
 {
     ENTER(cuStreamUpdateCaptureDependencies_v2);
     return update_deps(s, deps, edges, count, flags);

@@ -79,7 +79,7 @@ static void context_close(CUcontext ctx)
     cs_handle_remove(ctx);
 }
 
-/* ---- primary contexts ---------------------------------------------------------------------------------------------------- */
+/* ---- primary contexts ---------------------------------------------------------------------------------------------- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
@@ -193,7 +193,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
     return CUDA_SUCCESS;
 }
 
-/* ---- contexts of cuCtxCreate --------------------------------------------------------------------------------------------- */
+/* ---- contexts of cuCtxCreate --------------------------------------------------------------------------------------- */
 
 static CUresult create(CUcontext *out, unsigned flags, CUdevice device)
 {
@@ -245,7 +245,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
     return CUDA_SUCCESS;
 }
 
-/* ---- the current context --------------------------------------------------------------------------------------------------- */
+/* ---- the current context ------------------------------------------------------------------------------------------- */
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {

@@ -1,7 +1,7 @@
 /* Copies and sets: every form becomes the three-dimensional copy or the two-dimensional set that a graph node holds. */
 #include "core.h"
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------ */
+/* ---- operands ------------------------------------------------------------------------------------------------------ */
 
 static CUdeviceptr side(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
                         size_t height)
@@ -87,7 +87,8 @@ static uint64_t id_of(CUdeviceptr address)
     return a ? a->id : 0;
 }
 
-/* An operand may move within its class only: 1 for cuMemAlloc, managed and page-locked memory, 2 for pool, graph and mapped memory. */
+/* An operand may move within its class only: 1 for cuMemAlloc, managed and page-locked memory, 2 for pool, graph and mapped
+ * memory. */
 static int class_of(CUmemorytype type, CUdeviceptr address)
 {
     struct cs_alloc *a = type == CU_MEMORYTYPE_HOST ? NULL : find_any(address, 1);
@@ -135,7 +136,7 @@ void cs_copy_stage(struct cs_copy *c)
     p->srcXInBytes = p->srcY = p->srcZ = 0;
 }
 
-/* ---- submitting ------------------------------------------------------------------------------------------------------------ */
+/* ---- submitting ---------------------------------------------------------------------------------------------------- */
 
 static CUresult copy_async(const CUDA_MEMCPY3D *p, CUstream handle)
 {
@@ -307,8 +308,8 @@ static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, 
     return r;
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, void *attrs, size_t *indices, size_t n,
-                            size_t *failed, CUstream s)
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, void *attrs, size_t *indices,
+                            size_t n, size_t *failed, CUstream s)
 {
     ENTER(cuMemcpyBatchAsync);
     (void)attrs;
@@ -393,7 +394,7 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream s)
     return p ? copy_async(p, s) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- sets -------------------------------------------------------------------------------------------------------------------- */
+/* ---- sets ---------------------------------------------------------------------------------------------------------- */
 
 static CUresult set(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size, size_t width, size_t height, bool sync,
                     CUstream handle)

@@ -8,7 +8,7 @@
 struct cs_global cs = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 __thread struct cs_thread cs_me __attribute__((tls_model("initial-exec")));
 
-/* ---- small things ----------------------------------------------------------------------------------------------------- */
+/* ---- small things -------------------------------------------------------------------------------------------------- */
 
 void cs_say(const char *format, ...)
 {
@@ -77,13 +77,13 @@ uint64_t cs_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------------------------ */
+/* ---- handles ------------------------------------------------------------------------------------------------------- */
 
 /* Live handles, open addressing. A handle that is not here is refused instead of being followed. */
 static struct slot {
     const void *handle;
     enum cs_type type;
-} *slots;
+} * slots;
 static size_t num_slots, used_slots;
 
 static size_t slot_of(const void *handle)
@@ -166,7 +166,7 @@ void cs_handles_each(enum cs_type type, void (*fn)(void *handle, void *data), vo
     free(found);
 }
 
-/* ---- fences --------------------------------------------------------------------------------------------------------------- */
+/* ---- fences -------------------------------------------------------------------------------------------------------- */
 
 struct cs_fence *cs_fence_new(void)
 {
@@ -206,7 +206,7 @@ void cs_fence_wait(struct cs_fence *f)
     cs_fence_put(f);
 }
 
-/* ---- the gate --------------------------------------------------------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------------------------------------------------ */
 
 CUresult cs_enter(struct cs_scope *scope, enum cs_entry entry)
 {
@@ -255,7 +255,7 @@ void cs_leave(struct cs_scope *scope)
         cs_users_run_due();
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------------------------------------------------- */
 
 static void fork_prepare(void)
 {

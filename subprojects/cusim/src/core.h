@@ -1,9 +1,9 @@
 /*
  * What all files of cusim share.
  *
- * One lock, cs.lock, guards everything but the bytes of device memory: entries take it at the gate (entries.h) and give it back on
- * return. A worker thread holds it between two pieces of work and runs the work itself without it. Whoever waits, waits on cs.done,
- * which is broadcast when a fence completes.
+ * One lock, cs.lock, guards everything but the bytes of device memory: entries take it at the gate (entries.h) and give it back
+ * on return. A worker thread holds it between two pieces of work and runs the work itself without it. Whoever waits, waits on
+ * cs.done, which is broadcast when a fence completes.
  */
 #ifndef CUSIM_CORE_H
 #define CUSIM_CORE_H
@@ -24,14 +24,27 @@
 #define CS_MAX_DEVICES 8
 #define CS_STACK 32
 #define CS_PAGE 4096ull
-#define CS_GRANULE 512ull           /* Allocations lie back to back at this step. */
-#define CS_BLOCK (2ull << 20)       /* A physical block, as the attribute calls tell it. */
+#define CS_GRANULE 512ull            /* Allocations lie back to back at this step. */
+#define CS_BLOCK (2ull << 20)        /* A physical block, as the attribute calls tell it. */
 #define CS_GRAPH_BLOCK (32ull << 20) /* Graph memory is accounted in blocks of this size. */
-#define CS_POISON 0xDB              /* What new and freed memory holds: -1.2e17 as a float. */
+#define CS_POISON 0xDB               /* What new and freed memory holds: -1.2e17 as a float. */
 
-/* ---- handles -------------------------------------------------------------------------------------------------------- */
+/* ---- handles ------------------------------------------------------------------------------------------------------- */
 
-enum cs_type { CS_CONTEXT = 1, CS_STREAM, CS_EVENT, CS_MODULE, CS_LIBRARY, CS_FUNCTION, CS_KERNEL, CS_GRAPH, CS_NODE, CS_EXEC, CS_POOL, CS_USER };
+enum cs_type {
+    CS_CONTEXT = 1,
+    CS_STREAM,
+    CS_EVENT,
+    CS_MODULE,
+    CS_LIBRARY,
+    CS_FUNCTION,
+    CS_KERNEL,
+    CS_GRAPH,
+    CS_NODE,
+    CS_EXEC,
+    CS_POOL,
+    CS_USER
+};
 
 void cs_handle_add(const void *handle, enum cs_type type);
 void cs_handle_remove(const void *handle);
@@ -39,7 +52,7 @@ bool cs_is(const void *handle, enum cs_type type);
 /* Call `fn` for every handle of a type. `fn` may remove handles. */
 void cs_handles_each(enum cs_type type, void (*fn)(void *handle, void *data), void *data);
 
-/* ---- fences ---------------------------------------------------------------------------------------------------------- */
+/* ---- fences -------------------------------------------------------------------------------------------------------- */
 
 /* Completion of one piece of work. */
 struct cs_fence {
@@ -56,7 +69,7 @@ void cs_fence_signal(struct cs_fence *fence);
 void cs_fence_wait(struct cs_fence *fence);
 uint64_t cs_now(void);
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 enum cs_memory { CS_MEM_DEVICE, CS_MEM_MANAGED, CS_MEM_POOL, CS_MEM_GRAPH, CS_MEM_VMM, CS_MEM_PINNED, CS_MEM_REGISTERED };
 
@@ -75,7 +88,8 @@ struct cs_alloc {
     bool visible;
     CUstream freed_in; /* Freed in stream order: the stream whose work still has to pass. */
     bool reused;       /* ... and its address was handed out again in the same stream meanwhile. */
-    /* Graph memory: nodes and executable graphs that name it, its launches in flight, whether it lives, whether it is accounted. */
+    /* Graph memory: nodes and executable graphs that name it, its launches in flight, whether it lives, whether it is accounted.
+     */
     int refs;
     int launches;
     int frees; /* Stream-ordered frees still to pass. */
@@ -115,7 +129,7 @@ CUmemoryPool cs_pool_current(int device);
 CUresult cs_pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *out);
 void cs_pools_reset(int device);
 
-/* ---- modules ----------------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------------------- */
 
 struct cs_kernel_param {
     unsigned offset, size;
@@ -173,7 +187,7 @@ struct CUkern_st {
 CUresult cs_kernel_function(CUkernel kernel, CUcontext ctx, CUfunction *out);
 void cs_modules_context_gone(CUcontext ctx);
 
-/* ---- work ----------------------------------------------------------------------------------------------------------------- */
+/* ---- work ---------------------------------------------------------------------------------------------------------- */
 
 /* Kinds of work beside the node types. */
 enum { CS_WORK_NOTHING = 100, CS_WORK_CALLBACK, CS_WORK_FREE, CS_WORK_GRAPH };
@@ -207,7 +221,7 @@ struct cs_copy {
     CUcontext ctx;
     uint64_t dst_id, src_id; /* BUFFER_IDs of the operands when it was made; 0: not CUDA memory. */
     int dst_class, src_class;
-    void *staged;            /* Host bytes read during the call, which this work owns. */
+    void *staged; /* Host bytes read during the call, which this work owns. */
 };
 
 struct cs_set {
@@ -262,8 +276,8 @@ struct cs_launch_config {
 };
 
 /* `kills`: an error that invalidates a capture. `node`: the rules of node parameters instead of those of a launch. */
-CUresult cs_kernel_work(struct cs_work *work, CUfunction func, CUkernel kern, CUcontext ctx, const struct cs_launch_config *config,
-                        bool node, bool *kills);
+CUresult cs_kernel_work(struct cs_work *work, CUfunction func, CUkernel kern, CUcontext ctx,
+                        const struct cs_launch_config *config, bool node, bool *kills);
 void cs_copy_note(struct cs_copy *copy);
 void cs_set_note(struct cs_set *set);
 CUresult cs_copy_check(const CUDA_MEMCPY3D *p);
@@ -280,7 +294,7 @@ void cs_run(const struct cs_work *work);
 bool cs_run_guarded(void (*fn)(void *data), void *data);
 void cs_guard_install(void);
 
-/* ---- streams ------------------------------------------------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------------------------------------------------- */
 
 struct cs_deps {
     CUgraphNode *nodes;
@@ -346,7 +360,7 @@ void cs_deps_set(struct cs_deps *deps, const CUgraphNode *nodes, const CUgraphEd
 void cs_deps_add(struct cs_deps *deps, CUgraphNode node, CUgraphEdgeData edge);
 void cs_deps_free(struct cs_deps *deps);
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------------ */
+/* ---- contexts ------------------------------------------------------------------------------------------------------ */
 
 struct CUctx_st {
     uint64_t id;
@@ -366,7 +380,7 @@ void cs_context_fault(CUcontext ctx, CUresult code);
 CUresult cs_device_check(CUdevice device);
 void cs_contexts_reset(void);
 
-/* ---- captures ------------------------------------------------------------------------------------------------------------ */
+/* ---- captures ------------------------------------------------------------------------------------------------------ */
 
 struct cs_capture {
     struct cs_capture *next;
@@ -395,7 +409,7 @@ void cs_capture_leave(CUstream stream);
 CUresult cs_capture_wait(CUstream stream, CUevent event, unsigned flags);
 CUresult cs_capture_record(CUstream stream, CUevent event, unsigned flags);
 
-/* ---- graphs -------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
 struct CUgraphNode_st {
     uint64_t id;     /* Never used again. */
@@ -417,7 +431,7 @@ struct CUgraph_st {
     struct cs_capture *capture;
     uint64_t source;
     int memory_nodes; /* MEM_ALLOC and MEM_FREE. */
-    int executables; /* Made from it and alive. */
+    int executables;  /* Made from it and alive. */
     struct cs_user_ref *users;
 };
 
@@ -486,7 +500,8 @@ struct cs_launch {
     struct cs_copy *staged;   /* Copies with a pageable source, in order. */
 };
 
-CUresult cs_exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *out, CUgraphNode *error, CUgraphInstantiateResult *result);
+CUresult cs_exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *out, CUgraphNode *error,
+                      CUgraphInstantiateResult *result);
 void cs_exec_put(CUgraphExec exec);
 /* After a change of parameters: of one node, or of anything (NULL). */
 void cs_program_refresh(CUgraphExec exec, CUgraphNode node);
@@ -495,7 +510,7 @@ void cs_launch_run(struct cs_launch *launch);
 void cs_launch_finish(struct cs_launch *launch);
 const char *cs_describe(const struct cs_work *work, char *text, size_t room);
 
-/* ---- user objects ---------------------------------------------------------------------------------------------------------- */
+/* ---- user objects -------------------------------------------------------------------------------------------------- */
 
 struct cs_user_ref {
     struct cs_user_ref *next;
@@ -508,7 +523,7 @@ void cs_users_put(struct cs_user_ref *users);
 /* Run the destructors that have become due; called without the lock. */
 void cs_users_run_due(void);
 
-/* ---- the process ------------------------------------------------------------------------------------------------------------- */
+/* ---- the process --------------------------------------------------------------------------------------------------- */
 
 enum cs_policy { CS_REUSE, CS_NEVER, CS_MOVE };
 

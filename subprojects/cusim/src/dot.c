@@ -1,9 +1,9 @@
 /* A graph as Graphviz text. */
 #include "core.h"
 
-static const char *const type_names[] = {"KERNEL",       "MEMCPY",           "MEMSET",         "HOST",      "GRAPH",
-                                         "EMPTY",        "WAIT_EVENT",       "EVENT_RECORD",   "SIGNAL",    "WAIT",
-                                         "MEM_ALLOC",    "MEM_FREE",         "BATCH_MEM_OP",   "CONDITIONAL"};
+static const char *const type_names[] = {"KERNEL",    "MEMCPY",     "MEMSET",       "HOST",       "GRAPH",
+                                         "EMPTY",     "WAIT_EVENT", "EVENT_RECORD", "SIGNAL",     "WAIT",
+                                         "MEM_ALLOC", "MEM_FREE",   "BATCH_MEM_OP", "CONDITIONAL"};
 
 static void print(FILE *f, CUgraph g, bool verbose)
 {

@@ -7,7 +7,8 @@ const struct cs_entry_info cs_entry_table[CS_ENTRIES] = {
 #undef X
 };
 
-/* The newest binary interface of `base` that `version` and the driver know. The base name alone is looked up, never one with _v2. */
+/* The newest binary interface of `base` that `version` and the driver know. The base name alone is looked up, never one with _v2.
+ */
 static CUresult look_up(const char *base, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
     const struct cs_entry_info *best = NULL;
@@ -39,7 +40,8 @@ static CUresult look_up(const char *base, void **pfn, int version, cuuint64_t fl
     return CUDA_SUCCESS;
 }
 
-CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
 {
     ENTER(cuGetProcAddress_v2);
     return look_up(symbol, pfn, version, flags, status);

@@ -175,7 +175,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent e, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* ---- the whole context ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole context --------------------------------------------------------------------------------------------- */
 
 static CUresult context_free_of_capture(CUcontext ctx)
 {

@@ -1,10 +1,11 @@
 /*
- * Executable graphs. Each holds a copy of its graph, so that nothing done to the graph later reaches it, and makes from the copy a
- * program: a flat list in order, which the launches in flight share. A change of parameters makes a new program if one is in use.
+ * Executable graphs. Each holds a copy of its graph, so that nothing done to the graph later reaches it, and makes from the copy
+ * a program: a flat list in order, which the launches in flight share. A change of parameters makes a new program if one is in
+ * use.
  */
 #include "core.h"
 
-/* ---- programs --------------------------------------------------------------------------------------------------------------- */
+/* ---- programs ------------------------------------------------------------------------------------------------------ */
 
 static void program_put(struct cs_program *p)
 {
@@ -143,7 +144,7 @@ void cs_program_refresh(CUgraphExec x, CUgraphNode n)
     x->program = NULL;
 }
 
-/* ---- making and destroying -------------------------------------------------------------------------------------------------------- */
+/* ---- making and destroying ----------------------------------------------------------------------------------------- */
 
 void cs_exec_put(CUgraphExec x)
 {
@@ -304,7 +305,7 @@ CUresult cuGraphExecDestroy(CUgraphExec x)
     return CUDA_SUCCESS;
 }
 
-/* ---- launching -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- launching ----------------------------------------------------------------------------------------------------- */
 
 static bool gone(uint64_t noted, CUdeviceptr address)
 {
@@ -313,7 +314,8 @@ static bool gone(uint64_t noted, CUdeviceptr address)
     return noted != 0 && (!a || a->id != noted);
 }
 
-/* A copy with a host side crashes a card when either operand was freed; here it fails, with words. CS strict: every copy and set. */
+/* A copy with a host side crashes a card when either operand was freed; here it fails, with words. CS strict: every copy and set.
+ */
 static CUresult check_operands(struct cs_program *p)
 {
     if (p->checked == cs_free_epoch)
@@ -337,7 +339,8 @@ static CUresult check_operands(struct cs_program *p)
             bad = w->set.p.dst;
         }
         if (bad) {
-            cs_say("cuGraphLaunch: node %zu, %s: 0x%llx was freed since; a card would crash or write over its new owner; the context "
+            cs_say("cuGraphLaunch: node %zu, %s: 0x%llx was freed since; a card would crash or write over its new owner; the "
+                   "context "
                    "is in error 700 from now on",
                    p->steps[i].index, cs_describe(w, what, sizeof what), bad);
             return CUDA_ERROR_ILLEGAL_ADDRESS;

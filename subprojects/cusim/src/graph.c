@@ -1,7 +1,7 @@
 /* Graphs as structures: nodes, edges, copies. */
 #include "core.h"
 
-/* ---- sets of nodes ------------------------------------------------------------------------------------------------------------- */
+/* ---- sets of nodes ------------------------------------------------------------------------------------------------- */
 
 void cs_deps_set(struct cs_deps *d, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count)
 {
@@ -54,7 +54,7 @@ void cs_deps_free(struct cs_deps *d)
     *d = (struct cs_deps){0};
 }
 
-/* ---- work that nodes hold ---------------------------------------------------------------------------------------------------------- */
+/* ---- work that nodes hold ------------------------------------------------------------------------------------------ */
 
 void cs_work_copy(struct cs_work *to, const struct cs_work *from, bool share)
 {
@@ -124,7 +124,7 @@ void cs_work_release(struct cs_work *w)
     w->type = CS_WORK_NOTHING;
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------------------- */
 
 CUgraph cs_graph_new(bool handle)
 {
@@ -170,7 +170,8 @@ bool cs_graph_has_memory(CUgraph g)
     return false;
 }
 
-CUresult cs_graph_add(CUgraph g, struct cs_work *w, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, CUgraphNode *out)
+CUresult cs_graph_add(CUgraph g, struct cs_work *w, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
+                      CUgraphNode *out)
 {
     CUgraphNode n = cs_alloc_bytes(sizeof *n);
 
@@ -284,7 +285,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph g)
     return CUDA_SUCCESS;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------------------------------- */
 
 /* How every list comes out: no array, the count; a short array, its first ones; a long one, the rest NULL. */
 static CUresult list_check(const void *array, const size_t *count)
@@ -292,8 +293,8 @@ static CUresult list_check(const void *array, const size_t *count)
     return !count || (array && *count == 0) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static void list_out(CUgraphNode *array, CUgraphEdgeData *edges, size_t *count, const CUgraphNode *from, const CUgraphEdgeData *data,
-                     size_t n)
+static void list_out(CUgraphNode *array, CUgraphEdgeData *edges, size_t *count, const CUgraphNode *from,
+                     const CUgraphEdgeData *data, size_t n)
 {
     if (!array) {
         *count = n;
@@ -434,7 +435,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode n, CUgraph clone)
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- changing edges --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- changing edges ------------------------------------------------------------------------------------------------ */
 
 /* Cycles are found at instantiation. */
 static CUresult add_edges(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)
@@ -459,7 +460,8 @@ CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgrap
     return add_edges(g, from, to, NULL, count);
 }
 
-CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)
+CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
+                                   size_t count)
 {
     ENTER(cuGraphAddDependencies_v2);
     return add_edges(g, from, to, edges, count);
@@ -488,7 +490,8 @@ CUresult cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from, const CUg
     return remove_edges(g, from, to, count);
 }
 
-CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)
+CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
+                                      size_t count)
 {
     ENTER(cuGraphRemoveDependencies_v2);
     (void)edges;

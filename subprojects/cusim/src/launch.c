@@ -3,7 +3,7 @@
 
 #define MAX_SHARED 232448u
 
-/* ---- arguments --------------------------------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
 static struct cs_args *args_new(const struct cs_kernel_entry *e)
 {
@@ -101,10 +101,10 @@ static CUresult args_take(const struct cs_kernel_entry *e, void **params, void *
     return CUDA_SUCCESS;
 }
 
-/* ---- from a handle to work ------------------------------------------------------------------------------------------------------ */
+/* ---- from a handle to work ----------------------------------------------------------------------------------------- */
 
-CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcontext ctx, const struct cs_launch_config *c, bool node,
-                        bool *kills)
+CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcontext ctx, const struct cs_launch_config *c,
+                        bool node, bool *kills)
 {
     struct cs_kernel k = {0};
     CUresult r;
@@ -173,7 +173,7 @@ CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcon
     return CUDA_SUCCESS;
 }
 
-/* ---- entries ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------------------- */
 
 static CUresult launch(CUfunction f, const struct cs_launch_config *c, CUstream handle)
 {
@@ -199,8 +199,8 @@ static CUresult launch(CUfunction f, const struct cs_launch_config *c, CUstream 
     return cs_submit(s, &w);
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                        CUstream s, void **params, void **extra)
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream s, void **params, void **extra)
 {
     struct cs_launch_config c = {{gx, gy, gz}, {bx, by, bz}, shared, params, extra, NULL, 0, false};
 

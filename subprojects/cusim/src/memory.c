@@ -28,7 +28,7 @@ uint64_t cs_next_buffer_id(void)
     return ++last_buffer_id;
 }
 
-/* ---- sorted lists ------------------------------------------------------------------------------------------------------------ */
+/* ---- sorted lists -------------------------------------------------------------------------------------------------- */
 
 /* The first item whose base is above the address. */
 static size_t list_above(const struct list *l, CUdeviceptr address)
@@ -114,7 +114,7 @@ void cs_alloc_hide(struct cs_alloc *a)
     list_remove(&shown, a);
 }
 
-/* ---- the range of addresses ----------------------------------------------------------------------------------------------------- */
+/* ---- the range of addresses ---------------------------------------------------------------------------------------- */
 
 static size_t up(size_t n, size_t step)
 {
@@ -278,7 +278,7 @@ void cs_device_free(struct cs_alloc *a)
     free(a);
 }
 
-/* ---- memory freed in stream order -------------------------------------------------------------------------------------------------- */
+/* ---- memory freed in stream order ---------------------------------------------------------------------------------- */
 
 CUresult cs_free_in_stream(CUstream s, struct cs_alloc *a)
 {
@@ -343,7 +343,7 @@ CUresult cs_pool_alloc(CUmemoryPool pool, CUstream s, size_t bytes, CUdeviceptr 
     return CUDA_SUCCESS;
 }
 
-/* ---- memory of graphs ----------------------------------------------------------------------------------------------------------------- */
+/* ---- memory of graphs ---------------------------------------------------------------------------------------------- */
 
 void cs_graph_alloc_live(struct cs_alloc *a, bool live)
 {
@@ -398,9 +398,9 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
         return r;
     if (!value || (unsigned)attribute > 3)
         return CUDA_ERROR_INVALID_VALUE;
-    *(cuuint64_t *)value =
-        attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH ? graph_high[device]
-                                                                                                           : graph_used[device];
+    *(cuuint64_t *)value = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH
+                               ? graph_high[device]
+                               : graph_used[device];
     return CUDA_SUCCESS;
 }
 
@@ -411,13 +411,14 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     ENTER(cuDeviceSetGraphMemAttribute);
     if ((r = cs_device_check(device)) != CUDA_SUCCESS)
         return r;
-    if (!value || *(cuuint64_t *)value != 0 || (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+    if (!value || *(cuuint64_t *)value != 0 ||
+        (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
         return CUDA_ERROR_INVALID_VALUE;
     graph_high[device] = graph_used[device];
     return CUDA_SUCCESS;
 }
 
-/* ---- entries --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------------------- */
 
 /* cuMemAlloc zeroes its output when it is refused, unlike the others. */
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -553,7 +554,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation 
     return prefetch(address, bytes, s);
 }
 
-/* ---- page-locked host memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- page-locked host memory
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static CUresult host_alloc(void **out, size_t bytes, unsigned flags)
 {
@@ -686,7 +688,7 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *p)
     return CUDA_SUCCESS;
 }
 
-/* ---- the end of a context ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end of a context ------------------------------------------------------------------------------------------ */
 
 void cs_memory_context_gone(CUcontext ctx)
 {

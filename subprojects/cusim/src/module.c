@@ -1,7 +1,7 @@
 /* Modules, libraries, functions and kernels: who owns which handle. */
 #include "core.h"
 
-/* ---- modules --------------------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------------------- */
 
 static CUmodule module_new(CUcontext ctx, struct cs_image *image, CUlibrary library)
 {
@@ -197,7 +197,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmod
     return CUDA_SUCCESS;
 }
 
-/* ---- libraries ------------------------------------------------------------------------------------------------------------- */
+/* ---- libraries ----------------------------------------------------------------------------------------------------- */
 
 static void kernels_free(CUlibrary l)
 {
@@ -259,8 +259,8 @@ CUresult cs_kernel_function(CUkernel k, CUcontext ctx, CUfunction *out)
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **jit_values, unsigned num_jit, int *options, void **values,
-                           unsigned count)
+CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **jit_values, unsigned num_jit, int *options,
+                           void **values, unsigned count)
 {
     ENTER(cuLibraryLoadData);
     (void)jit;
@@ -367,7 +367,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary 
     return CUDA_SUCCESS;
 }
 
-/* ---- the end of a context --------------------------------------------------------------------------------------------------- */
+/* ---- the end of a context ------------------------------------------------------------------------------------------ */
 
 static void library_forget(void *handle, void *ctx)
 {

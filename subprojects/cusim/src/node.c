@@ -1,7 +1,7 @@
 /* Nodes added by hand, and their parameters read and set. */
 #include "core.h"
 
-/* ---- from parameters to work ----------------------------------------------------------------------------------------------------- */
+/* ---- from parameters to work --------------------------------------------------------------------------------------- */
 
 CUresult cs_node_kernel(struct cs_work *w, const CUDA_KERNEL_NODE_PARAMS *p)
 {
@@ -82,8 +82,8 @@ CUresult cs_node_batch(struct cs_work *w, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p
         if (t != CU_STREAM_MEM_OP_WAIT_VALUE_32 && t != CU_STREAM_MEM_OP_WRITE_VALUE_32 && t != CU_STREAM_MEM_OP_WAIT_VALUE_64 &&
             t != CU_STREAM_MEM_OP_WRITE_VALUE_64)
             return CUDA_ERROR_INVALID_VALUE;
-        if (p->paramArray[i].writeValue.address % bytes != 0 || (!cs_find(p->paramArray[i].writeValue.address, bytes) &&
-                                                                 !cs_find_graph(p->paramArray[i].writeValue.address, bytes)))
+        if (p->paramArray[i].writeValue.address % bytes != 0 ||
+            (!cs_find(p->paramArray[i].writeValue.address, bytes) && !cs_find_graph(p->paramArray[i].writeValue.address, bytes)))
             return CUDA_ERROR_INVALID_VALUE;
     }
     memset(w, 0, sizeof *w);
@@ -168,7 +168,7 @@ static CUresult child_work(struct cs_work *w, CUgraph g, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- adding -------------------------------------------------------------------------------------------------------- */
 
 static CUresult add_check(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count)
 {
@@ -202,7 +202,8 @@ static CUDA_KERNEL_NODE_PARAMS from_v1(const cusim_kernel_node_params_v1 *p)
     return q;
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, const cusim_kernel_node_params_v1 *p)
+CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count,
+                              const cusim_kernel_node_params_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 
@@ -213,20 +214,22 @@ CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph g, const CUgraphNode *de
     ADD(cs_node_kernel(&w, &q));
 }
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS *p)
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS *p)
 {
     ENTER(cuGraphAddKernelNode_v2);
     ADD(p ? cs_node_kernel(&w, p) : CUDA_ERROR_INVALID_VALUE);
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, const CUDA_MEMCPY3D *p, CUcontext ctx)
+CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, const CUDA_MEMCPY3D *p,
+                              CUcontext ctx)
 {
     ENTER(cuGraphAddMemcpyNode);
     ADD(p ? cs_node_copy(&w, p, ctx) : CUDA_ERROR_INVALID_VALUE);
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, const CUDA_MEMSET_NODE_PARAMS *p,
-                              CUcontext ctx)
+CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
 {
     ENTER(cuGraphAddMemsetNode);
     ADD(p ? cs_node_set(&w, p, ctx) : CUDA_ERROR_INVALID_VALUE);
@@ -345,12 +348,13 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps,
     CUresult r;
 
     ENTER(cuGraphAddNode_v2);
-    if ((r = add_check(out, g, deps, count)) != CUDA_SUCCESS || (r = p ? any_work(&w, g, p) : CUDA_ERROR_INVALID_VALUE) != CUDA_SUCCESS)
+    if ((r = add_check(out, g, deps, count)) != CUDA_SUCCESS ||
+        (r = p ? any_work(&w, g, p) : CUDA_ERROR_INVALID_VALUE) != CUDA_SUCCESS)
         return r;
     return cs_graph_add(g, &w, deps, edges, count, out);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 #define NEED(n, kind)                                                                                                            \
     do {                                                                                                                         \
@@ -468,7 +472,7 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PA
     return CUDA_SUCCESS;
 }
 
-/* ---- setting ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- setting ------------------------------------------------------------------------------------------------------- */
 
 /* The attributes stay; only what the parameters say changes. */
 static CUresult replace(CUgraphNode n, struct cs_work *w)
@@ -557,12 +561,13 @@ CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode n, const CUDA_BATCH_MEM_OP_N
 CUresult cuGraphNodeSetParams(CUgraphNode n, cusim_node_params *p)
 {
     ENTER(cuGraphNodeSetParams);
-    if (!p || p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE || p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+    if (!p || p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+        p->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
     SET(n, (int)p->type, p, any_work(&w, n->graph, p));
 }
 
-/* ---- attributes of kernel nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- attributes of kernel nodes ------------------------------------------------------------------------------------ */
 
 static CUresult attribute_get(const struct cs_kernel *k, CUlaunchAttributeID id, CUlaunchAttributeValue *v)
 {

@@ -8,7 +8,8 @@ void cs_pools_reset(int device)
 {
     if (cs_is(&defaults[device], CS_POOL))
         cs_handle_remove(&defaults[device]);
-    defaults[device] = (struct CUmemPoolHandle_st){.device = device, .is_default = true, .follow = 1, .opportunistic = 1, .internal = 1};
+    defaults[device] =
+        (struct CUmemPoolHandle_st){.device = device, .is_default = true, .follow = 1, .opportunistic = 1, .internal = 1};
     cs_handle_add(&defaults[device], CS_POOL);
     current[device] = &defaults[device];
 }
@@ -60,8 +61,8 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
     ENTER(cuMemPoolCreate);
-    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        cs_device_check(props->location.id))
+    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || cs_device_check(props->location.id))
         return CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool pool = cs_alloc_bytes(sizeof *pool);
     pool->device = props->location.id;

@@ -1,8 +1,8 @@
 /*
  * Streams: queues of deferred work, each with a worker thread that is started by the first work.
  *
- * Order between streams is made of fences. Work on the legacy stream waits for what the blocking streams of its context hold at that
- * moment, and work on a blocking stream waits for the legacy stream's last.
+ * Order between streams is made of fences. Work on the legacy stream waits for what the blocking streams of its context hold at
+ * that moment, and work on a blocking stream waits for the legacy stream's last.
  */
 #include "core.h"
 
@@ -13,7 +13,7 @@
 static CUstream *running;
 static size_t workers, running_room;
 
-/* ---- the worker ---------------------------------------------------------------------------------------------------------- */
+/* ---- the worker ---------------------------------------------------------------------------------------------------- */
 
 static void run_one(void *data)
 {
@@ -85,7 +85,7 @@ static void *worker(void *arg)
     for (size_t i = 0; i < workers; i++)
         if (running[i] == s)
             running[i] = running[--workers];
-    if (!cs.exiting)
+    if (s->closing && !s->head)
         stream_free(s);
     pthread_cond_broadcast(&cs.done);
     pthread_mutex_unlock(&cs.lock);
@@ -134,7 +134,7 @@ void cs_workers_stop(void)
     running_room = 0;
 }
 
-/* ---- queueing -------------------------------------------------------------------------------------------------------------- */
+/* ---- queueing ------------------------------------------------------------------------------------------------------ */
 
 static void op_wait(struct cs_op *op, size_t *room, struct cs_fence *fence)
 {
@@ -241,7 +241,7 @@ void cs_device_drain(int device)
     drain(NULL, device);
 }
 
-/* ---- birth and death --------------------------------------------------------------------------------------------------------- */
+/* ---- birth and death ----------------------------------------------------------------------------------------------- */
 
 static CUstream stream_new(CUcontext ctx, unsigned flags, int priority)
 {
@@ -351,7 +351,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
     return CUDA_SUCCESS;
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------------------------------- */
 
 /* The getters of id, flags and device kill a capture in every mode; the others do not. */
 #define STREAM_OR_RETURN(handle, s)                                                                                              \
@@ -547,7 +547,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t len
     return cs_find(address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- words in memory --------------------------------------------------------------------------------------------------------- */
+/* ---- words in memory ----------------------------------------------------------------------------------------------- */
 
 static CUresult batch(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *ops, unsigned flags)
 {

@@ -11,7 +11,7 @@ static bool flat(const CUDA_MEMSET_NODE_PARAMS *p)
     return p->height == 1;
 }
 
-/* ---- the whole graph ----------------------------------------------------------------------------------------------------------- */
+/* ---- the whole graph ----------------------------------------------------------------------------------------------- */
 
 static bool same_place(CUgraphNode a, CUgraphNode b)
 {
@@ -143,7 +143,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph g, CUgraphExecUpdateResultI
     return r;
 }
 
-/* ---- one node ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------------------------------------------ */
 
 /* Nodes keep the order of their ids, so the copy is found by halving. */
 static CUgraphNode find(CUgraph g, uint64_t source)

@@ -29,7 +29,7 @@ void cs_users_run_due(void)
         return;
     pthread_mutex_lock(&cs.lock);
     list = due;
-    due = NULL;
+    __atomic_store_n(&due, NULL, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&cs.lock);
     while (list) {
         CUuserObject o = list;

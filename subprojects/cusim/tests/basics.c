@@ -191,7 +191,11 @@ static void streams(void)
     CHECK(value(p) == 4);
     CODE(600, cu.cuStreamQuery(a));
     OK(launch_spin(30000000, NULL));
+    OK(launch_inc(p, 0, b));
     CODE(600, cu.cuStreamQuery(NULL));
+    t = seconds();
+    OK(cu.cuStreamSynchronize(b));
+    CHECK(seconds() - t > 0.02);
     OK(cu.cuCtxSynchronize());
     OK(cu.cuStreamQuery(a));
 

@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include <time.h>
-#include <unistd.h>
 
 static CUstream s;
 static CUdeviceptr p, q;
@@ -144,7 +143,8 @@ static void read_back(void)
           k.extra[2] == CU_LAUNCH_PARAM_BUFFER_POINTER && memcmp(k.extra[3], &buffer, 12) == 0 && k.extra[4] == NULL);
     OK(cu.cuGraphMemcpyNodeGetParams(nodes[1], &c));
     CHECK(c.srcMemoryType == CU_MEMORYTYPE_UNIFIED && c.dstMemoryType == CU_MEMORYTYPE_UNIFIED);
-    CHECK(c.srcDevice == (CUdeviceptr)(uintptr_t)host && c.dstDevice == q && c.WidthInBytes == 8 && c.Height == 1 && c.srcPitch == 0);
+    CHECK(c.srcDevice == (CUdeviceptr)(uintptr_t)host && c.dstDevice == q && c.WidthInBytes == 8 && c.Height == 1 &&
+          c.srcPitch == 0);
     OK(cu.cuGraphMemsetNodeGetParams(nodes[2], &m));
     CHECK(m.dst == q && m.elementSize == 2 && m.value == 3 && m.width == 5 && m.height == 1 && m.pitch == 0);
     CODE(1, cu.cuGraphMemsetNodeGetParams(nodes[1], &m));
@@ -294,6 +294,29 @@ static void events(void)
     OK(cu.cuEventDestroy_v2(b));
 }
 
+/* Launches of one executable graph come one after another, whatever the streams. */
+static void serialised(void)
+{
+    CUstream other = stream(CU_STREAM_NON_BLOCKING);
+    struct timespec t0, t1;
+
+    begin();
+    OK(launch_spin(30000000, s));
+    CUgraph g = end();
+    CUgraphExec x = instantiate(g);
+    clock_gettime(CLOCK_MONOTONIC, &t0);
+    OK(cu.cuGraphLaunch(x, s));
+    OK(cu.cuGraphLaunch(x, other));
+    OK(cu.cuStreamSynchronize(s));
+    CODE(600, cu.cuStreamQuery(other));
+    OK(cu.cuStreamSynchronize(other));
+    clock_gettime(CLOCK_MONOTONIC, &t1);
+    CHECK((double)(t1.tv_sec - t0.tv_sec) * 1e3 + (double)(t1.tv_nsec - t0.tv_nsec) * 1e-6 >= 60);
+    OK(cu.cuGraphExecDestroy(x));
+    OK(cu.cuGraphDestroy(g));
+    OK(cu.cuStreamDestroy_v2(other));
+}
+
 static void speed(void)
 {
     struct timespec t0, t1;
@@ -347,6 +370,7 @@ int main(void)
     built_by_hand();
     memory_nodes();
     events();
+    serialised();
     speed();
     freed_operand();
     return finish();

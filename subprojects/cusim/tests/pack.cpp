@@ -1,5 +1,5 @@
 #include <cusim/kernel.h>
 #include "kernels.cu"
 
-CUSIM_PACK(CUSIM_KERNEL(nop), CUSIM_KERNEL(inc), CUSIM_KERNEL(addn), CUSIM_KERNEL(count), CUSIM_KERNEL(wide), CUSIM_KERNEL(packed),
-           CUSIM_KERNEL(spin))
+CUSIM_PACK(CUSIM_KERNEL(nop), CUSIM_KERNEL(inc), CUSIM_KERNEL(addn), CUSIM_KERNEL(count), CUSIM_KERNEL(wide),
+           CUSIM_KERNEL(packed), CUSIM_KERNEL(spin))

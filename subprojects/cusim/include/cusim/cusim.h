@@ -2,8 +2,8 @@
  * @file
  * What cusim offers beside the driver interface: recognition, fault injection, counters and switches for tests.
  *
- * cusim is loaded by path, as a driver is; take these with dlsym(). None of them needs cuInit(). Each switch also has an environment
- * variable, read once, before the first call:
+ * cusim is loaded by path, as a driver is; take these with dlsym(). None of them needs cuInit(). Each switch also has an
+ * environment variable, read once, before the first call:
  *
  * | variable | meaning |
  * |---|---|
@@ -16,9 +16,9 @@
  * | CUSIM_STUB | 1: every entry returns CUDA_ERROR_STUB_LIBRARY and touches nothing, as the toolkit's stub library does |
  * | CUSIM_STRICT | 1: a launch of a graph whose copy or memset names freed memory fails (see below) whatever the node kind |
  *
- * Where a card is silent or crashes, cusim speaks: work that touches freed or foreign memory, and a launch of a copy node whose host or
- * device operand was freed (a card dies of SIGSEGV in cuGraphLaunch), print one line on standard error that names the kernel or node,
- * and leave the context in error 700, which every later call returns.
+ * Where a card is silent or crashes, cusim speaks: work that touches freed or foreign memory, and a launch of a copy node whose
+ * host or device operand was freed (a card dies of SIGSEGV in cuGraphLaunch), print one line on standard error that names the
+ * kernel or node, and leave the context in error 700, which every later call returns.
  */
 #ifndef CUSIM_CUSIM_H
 #define CUSIM_CUSIM_H

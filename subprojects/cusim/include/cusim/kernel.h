@@ -2,21 +2,21 @@
  * @file
  * Compile a .cu file with the host compiler, for cusim.
  *
- * A *kernel pack* is a shared object that holds the bodies of kernels. Its source is a few lines that include this header, then the very
- * .cu file that nvcc compiles, and then name the kernels:
+ * A *kernel pack* is a shared object that holds the bodies of kernels. Its source is a few lines that include this header, then
+ * the very .cu file that nvcc compiles, and then name the kernels:
  *
  *     #include <cusim/kernel.h>
  *     #include "kernels.cu"
  *     CUSIM_PACK(CUSIM_KERNEL(copy), CUSIM_KERNEL(fill))
  *
- * cusim takes names and parameter lists from the PTX that the program loads, and the bodies from the packs in CUSIM_KERNELS, by name.
- * The threads of a launch run one after another in the order of their indices, so a kernel must not wait for another thread:
- * there is no __syncthreads, no __shared__ and no warp function here, and using one does not compile.
+ * cusim takes names and parameter lists from the PTX that the program loads, and the bodies from the packs in CUSIM_KERNELS, by
+ * name. The threads of a launch run one after another in the order of their indices, so a kernel must not wait for another
+ * thread: there is no __syncthreads, no __shared__ and no warp function here, and using one does not compile.
  */
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H
 
-/* ---- what a pack exports; C, so that cusim itself can read it ---------------------------------------------------- */
+/* ---- what a pack exports; C, so that cusim itself can read it ------------------------------------------------------ */
 
 #ifdef __cplusplus
 #include <cstddef>
@@ -56,7 +56,7 @@ struct cusim_pack {
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* ---- the language --------------------------------------------------------------------------------------------------- */
+/* ---- the language -------------------------------------------------------------------------------------------------- */
 
 #include <cmath>
 #include <cstdint>
@@ -138,7 +138,7 @@ CUSIM_TLS dim3 gridDim;
 #undef CUSIM_TLS
 static constexpr int warpSize = 32;
 
-/* ---- device functions ------------------------------------------------------------------------------------------------ */
+/* ---- device functions ---------------------------------------------------------------------------------------------- */
 
 /* Two streams run at the same time, so these are real atomics. Each returns the old value. */
 namespace cusim
@@ -246,7 +246,7 @@ static inline void cusim_spin_ns(unsigned long long ns)
            ns);
 }
 
-/* ---- from a kernel to its entry ---------------------------------------------------------------------------------------- */
+/* ---- from a kernel to its entry ------------------------------------------------------------------------------------ */
 
 namespace cusim
 {
@@ -292,7 +292,10 @@ template <typename... A, void (*Kernel)(A...)> struct kernel<Kernel> {
 } // namespace cusim
 
 /** One kernel of a pack, by the name it has in the PTX. Kernels are `extern "C" __global__`. */
-#define CUSIM_KERNEL(name) {#name, &cusim::kernel<&name>::run, cusim::kernel<&name>::params, cusim::kernel<&name>::count}
+#define CUSIM_KERNEL(name)                                                                                                       \
+    {                                                                                                                            \
+#name, &cusim::kernel < &name> ::run, cusim::kernel < &name> ::params, cusim::kernel < &name> ::count                    \
+    }
 
 /** The pack. Once per shared object. */
 #define CUSIM_PACK(...)                                                                                                          \
