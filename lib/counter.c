@@ -44,10 +44,23 @@ uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind)
            atomic_load_explicit(&session->wrapper.n[kind], memory_order_relaxed);
 }
 
+static uint64_t sum(const sg__counter *counter)
+{
+    uint64_t n = 0;
+
+    for (int kind = 0; kind < STEPGRAPH_KIND_GRAPH; kind++)
+        n += atomic_load_explicit(&counter->n[kind], memory_order_relaxed);
+    return n;
+}
+
 uint64_t sg__counted_all(const stepgraph_session *session)
 {
-    return sg__counted(session, STEPGRAPH_KIND_KERNEL) + sg__counted(session, STEPGRAPH_KIND_COPY) +
-           sg__counted(session, STEPGRAPH_KIND_SET) + sg__counted(session, STEPGRAPH_KIND_HOST);
+    return sum(&session->host) + sum(&session->wrapper);
+}
+
+uint64_t sg__counted_library(const stepgraph_session *session)
+{
+    return sum(&session->library);
 }
 
 stepgraph_exactness sg__exactness(const stepgraph_session *session)

@@ -249,6 +249,27 @@ static stepgraph_status examine_unknown(examination *e, const sg__graph_word *wo
     return add(e, &f);
 }
 
+/* The operand of a copy or a set begins in a pin: it must end there too, or in the pin that follows without a gap. */
+static stepgraph_status examine_reach(examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = word->value + word->bytes, covered = pin->address + pin->bytes;
+    stepgraph_finding f;
+    char place[256];
+
+    for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address == covered; i++)
+        covered += session->pins[i]->bytes;
+    if (covered >= end)
+        return STEPGRAPH_OK;
+    sg__finding_begin(&f, STEPGRAPH_FINDING_UNREGISTERED, e->step, word->node);
+    f.before = word->value;
+    f.bytes = (uint32_t)word->bytes;
+    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
+    snprintf(f.text, sizeof f.text, "%s   0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", place,
+             (unsigned long long)word->value, (unsigned long long)word->bytes, pin->name, end - covered);
+    return add(e, &f);
+}
+
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
 {
     sg__place where = sg__resolve(e->step, word->value);
@@ -268,6 +289,8 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     e->audit->summary.addresses++;
     e->audit->summary.in_pins += where.where == SG__IN_PIN ? 1 : 0;
     e->audit->summary.in_graph += where.where == SG__IN_GRAPH ? 1 : 0;
+    if (where.where == SG__IN_PIN)
+        return examine_reach(e, word, e->step->session->pins[where.pin]);
     if (where.where != SG__IN_ALLOCATION)
         return STEPGRAPH_OK;
 

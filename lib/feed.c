@@ -48,15 +48,10 @@ static stepgraph_status bank_make(stepgraph_session *session, uint64_t bytes, sg
         bank_free(session, bank);
         return status;
     }
-    SG__CU(session->driver, MemsetD8Async, bank->base, 0, bytes, session->stream);
     bank->next = session->banks;
     session->banks = bank;
     *bank_out = bank;
     return STEPGRAPH_OK;
-
-fail:
-    bank_free(session, bank);
-    return status;
 }
 
 static uint64_t align(uint64_t offset, uint64_t alignment)
@@ -95,7 +90,7 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
     /* The place may have belonged to another pin before. */
     memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
     SG__CU(session->driver, MemsetD8Async, bank->base + pin->offset, 0, pin->bytes, session->stream);
-    return STEPGRAPH_OK;
+    return sg__session_wait(session);
 
 fail:
     return status;
@@ -138,8 +133,10 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
     sg__bank *bank;
 
     sg__error_clear();
-    if (pin == NULL || data == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to feed: %s is NULL", pin == NULL ? "the pin" : "the data");
+    if (pin == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to feed: the pin is NULL");
+    if (data == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' cannot be fed: the data is NULL", pin->name);
     if (pin->bank == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is neither a FEED nor a CELL: use stepgraph_pin_write()", pin->name);
     if (bytes > pin->bytes)

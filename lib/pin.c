@@ -95,7 +95,7 @@ stepgraph_status sg__pin_check(const stepgraph_pin *pin)
                         pin->address);
     if (facts.buffer_id != pin->buffer_id)
         return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "the memory of pin '%s' at 0x%llx was freed and the address given out again (buffer id %llu, now %llu): keep it "
+                        "the memory of pin '%s' at 0x%llx was replaced: freed, and the address given out again (buffer id %llu, now %llu); keep it "
                         "allocated while the pin lives",
                         pin->name, pin->address, (unsigned long long)pin->buffer_id, facts.buffer_id);
     return STEPGRAPH_OK;
@@ -138,7 +138,8 @@ static stepgraph_status find_memory(stepgraph_pin *pin, CUdeviceptr address)
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "pin '%s': ", pin->name);
     SG__CU(session->driver, MemsetD8Async, pin->address, 0, pin->bytes, session->stream);
-    return STEPGRAPH_OK;
+    /* The caller may go on to write it on any stream. */
+    return sg__session_wait(session);
 
 fail:
     return status;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena_p.h"
 #include "feed.h"
@@ -147,7 +148,14 @@ void sg__log(const stepgraph_session *session, int32_t level, const char *format
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    session->log(session->log_user, level, line);
+    /* A list of findings is several lines. */
+    for (char *next, *text = line; text != NULL; text = next) {
+        next = strchr(text, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        if (*text != '\0')
+            session->log(session->log_user, level, text);
+    }
 }
 
 stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status)

@@ -108,6 +108,8 @@ void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n);
 /* Launches that the host and the wrapper counted: of one kind, and of all kinds but graphs. */
 uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind);
 uint64_t sg__counted_all(const stepgraph_session *session);
+/* The library's own launches of all kinds but graphs. */
+uint64_t sg__counted_library(const stepgraph_session *session);
 stepgraph_exactness sg__exactness(const stepgraph_session *session);
 
 #endif

@@ -63,8 +63,9 @@ static stepgraph_status allowed(const stepgraph_step *step, call what)
         return sg__error_set(&step->error);
     if (refusals[what][step->state] == NULL)
         return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_STATE, "%s refused, step '%s' is %s: %s", call_names[what], step->name, state_names[step->state],
-                    refusals[what][step->state]);
+    sg__fail(STEPGRAPH_ERR_STATE, "%s refused, step '%s' is %s: %s", call_names[what], step->name, state_names[step->state],
+             refusals[what][step->state]);
+    return sg__log_failure(step->session, STEPGRAPH_ERR_STATE);
 }
 
 static void move(stepgraph_step *step, stepgraph_state state)
@@ -73,10 +74,27 @@ static void move(stepgraph_step *step, stepgraph_state state)
     step->state = state;
 }
 
-void sg__step_break(stepgraph_step *step)
+/* Keep the thread's error record as the step's first cause. */
+static void keep_cause(stepgraph_step *step)
 {
     if (step->error.status == STEPGRAPH_OK)
         sg__error_get(&step->error);
+}
+
+void sg__step_break(stepgraph_step *step)
+{
+    const char *stage = sg__stage_now(step);
+    stepgraph_error_info why;
+
+    if (step->error.status != STEPGRAPH_OK)
+        return;
+    sg__error_get(&why);
+    /* Whatever failed, what it means for the step is that its recording broke. */
+    if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
+        sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' is broken%s%s%s: ", step->name, stage[0] != '\0' ? " in stage '" : "",
+                        stage, stage[0] != '\0' ? "'" : "");
+    keep_cause(step);
+    (void)sg__error_set(&why);
 }
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
@@ -142,7 +160,10 @@ static void drop_graph(stepgraph_step *step)
     step->used_feeds = NULL;
     step->sources = NULL;
     step->n_used = step->n_sources = 0;
-    step->watches_adopted = step->watches_copies = step->not_run = false;
+    step->watches_adopted = step->watches_copies = step->not_run = step->outputs_stale = false;
+    memset(step->stats.nodes, 0, sizeof step->stats.nodes);
+    step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
+    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
     sg__graph_free(&step->read);
     sg__allocations_free(&step->allocations);
     step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
@@ -162,7 +183,7 @@ static CUresult stop_recording(stepgraph_step *step)
 
 static stepgraph_status fail_step(stepgraph_step *step, stepgraph_status status)
 {
-    sg__step_break(step);
+    keep_cause(step);
     drop_graph(step);
     move(step, STEPGRAPH_STEP_FAILED);
     (void)sg__error_set(&step->error);
@@ -179,8 +200,6 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     status = allowed(step, CALL_PREPARE);
     if (status != STEPGRAPH_OK || step->state == STEPGRAPH_STEP_PREPARED)
         return status;
-    if (step->stages.open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
     status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
@@ -297,8 +316,8 @@ static stepgraph_status make_ready(stepgraph_step *step)
         sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
         step->exec = NULL;
         return sg__fail_prefix(code == CUDA_ERROR_OUT_OF_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
-                               "the graph of step '%s' (%llu nodes) cannot be made launchable (result %d): ", step->name,
-                               (unsigned long long)step->stats.nodes_total, (int)params.result_out);
+                               "the graph of step '%s' (%llu nodes) cannot be made launchable: ", step->name,
+                               (unsigned long long)step->stats.nodes_total);
     }
     status = sg__table_send(session, step->tables);
     if (status != STEPGRAPH_OK)
@@ -360,7 +379,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
         return fail_step(step, status);
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
-    step->not_run = true;
+    step->not_run = step->outputs_stale = true;
     step->stats.captures++;
     move(step, STEPGRAPH_STEP_READY);
     return STEPGRAPH_OK;
@@ -374,7 +393,7 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
     if (step->state != STEPGRAPH_STEP_CAPTURING)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is %s: failures are reported while it records", step->name, state_names[step->state]);
     sg__fail_driver(step->session->driver, driver_call, (CUresult)driver_code);
-    sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' is broken: the host reported that ", step->name);
+    sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "the host reported that ");
     sg__step_break(step);
     sg__error_clear();
     return STEPGRAPH_OK;
@@ -495,7 +514,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         note_feeds(step);
     sg__count(&session->library, STEPGRAPH_KIND_GRAPH, 1);
     step->stats.replays++;
-    step->not_run = false;
+    step->not_run = step->outputs_stale = false;
     return STEPGRAPH_OK;
 }
 

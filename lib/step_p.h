@@ -53,7 +53,8 @@ struct stepgraph_step {
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
-    bool not_run;         /* Recorded, and nothing has run since. */
+    bool not_run;         /* Recorded and never replayed: the step that was recorded is not done. */
+    bool outputs_stale;   /* And nothing else has run since. */
 
     sg__stages stages;
 };

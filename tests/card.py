@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
@@ -21,8 +22,12 @@ failures = []
 figures = []
 
 
+logs = os.path.join(build, "card-logs")
+os.makedirs(logs, exist_ok=True)
+
+
 def log_of(name):
-    return os.path.join(out, re.sub(r"[^\w.+-]+", "-", name) + ".log")
+    return os.path.join(logs, re.sub(r"[^\w.+-]+", "-", name) + ".log")
 
 
 def run(suite, name, command, env=None):
@@ -59,6 +64,8 @@ def count(suite, name, status, text):
     if checks := re.findall(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", text, flags=re.M):
         failed = sum(int(f) + int(e) for _, f, e in checks)
         counted = [sum(int(c) for c, _, _ in checks) - failed, failed, 0]
+        if skips := re.findall(r"^(\d+) tests? skipped", text, flags=re.M):
+            counted[2] = sum(map(int, skips))
     elif totals := re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", text, flags=re.M):
         counted = [int(number) for number in totals[-1]]
     else:
@@ -147,5 +154,8 @@ lines += [f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7}"]
 lines += [f"{name:12} {row[0]:7} {row[1]:7} {row[2]:7}" for name, row in rows.items()]
 with open(os.path.join(out, "summary.txt"), "w", encoding="utf-8") as f:
     f.write("\n".join(lines) + "\n")
+# One file for all logs, so that they are easily brought home.
+with tarfile.open(os.path.join(out, "logs.tar.gz"), "w:gz") as tar:
+    tar.add(logs, "logs")
 print("\n" + "\n".join(lines))
 sys.exit(1 if failures or not rows else 0)

@@ -27,8 +27,8 @@ extern "C" {
  * | READY     | refused: reset  | refused: reset     | refused            | stays, or FAILED  | -> BEGUN   | freed         |
  * | FAILED    | first cause     | first cause        | first cause        | first cause       | -> BEGUN   | freed         |
  *
- * A refusal is #STEPGRAPH_ERR_STATE and changes nothing. In FAILED every call but reset and destroy repeats the status and the words
- * of the first cause.
+ * A refusal is #STEPGRAPH_ERR_STATE and changes nothing. In FAILED these calls repeat the status and the words of the first cause. Runs
+ * without a graph are allowed in every state but CAPTURING.
  */
 typedef struct stepgraph_step stepgraph_step;
 
@@ -122,7 +122,8 @@ STEPGRAPH_API stepgraph_status stepgraph_step_prepare(stepgraph_step *step);
  * that stream, no work on other streams but forked ones.
  *
  * @retval STEPGRAPH_OK         The step is CAPTURING.
- * @retval STEPGRAPH_ERR_STATE  See the table at #stepgraph_step; or another step of this session, or of this thread, records (it is named).
+ * @retval STEPGRAPH_ERR_STATE  See the table at #stepgraph_step; another step of this session, or of this thread, records
+ *                              (it is named); or a run is open.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
@@ -334,10 +335,11 @@ typedef struct stepgraph_stage {
     double host_us;    /**< Host time, microseconds. Negative: not measured. */
     double device_us;  /**< Device time, microseconds. Negative: not measured. */
     uint64_t nodes;    /**< Nodes that the last recording has in this stage. */
+    uint64_t library_launches; /**< The library's own launches in the last warm run: commits. */
 } stepgraph_stage;
 
 /** An empty stage. */
-#define STEPGRAPH_STAGE_INIT { sizeof(stepgraph_stage), { 0 }, 0, -1, -1, 0 }
+#define STEPGRAPH_STAGE_INIT { sizeof(stepgraph_stage), { 0 }, 0, -1, -1, 0, 0 }
 
 /**
  * Read one stage.

@@ -33,6 +33,7 @@ typedef struct sg__graph_word {
     uint16_t place;    /* sg__word_place. */
     uint16_t argument; /* Index of the argument. */
     uint32_t offset;   /* Byte in the argument. */
+    uint64_t bytes;    /* Of an operand: how far it reaches. 0: unknown. */
     bool host;         /* The driver was told that this is host memory. */
 } sg__graph_word;
 

@@ -85,3 +85,56 @@ extern "C" __global__ void spin(unsigned long long ns)
     cusim_spin_ns(ns);
 #endif
 }
+
+/* For the first use of a kernel that nothing has touched, and of a variable. */
+__device__ float gvar = 3.0f;
+
+extern "C" __global__ void lazyk(float *p, float v)
+{
+    *p += v;
+}
+
+/* Needs more local memory per thread than a context starts with. */
+extern "C" __global__ void bigstack(float *p, int n)
+{
+    volatile float a[2048];
+    for (int i = 0; i < 2048; i += 97)
+        a[(i * n) & 2047] = (float)i;
+    *p = a[(n * 97) & 2047] * 0.0f + 1.0f;
+}
+
+/* 4,096 bytes of parameters: a pointer and 1,022 words. */
+struct Words1022 {
+    int w[1022];
+};
+
+extern "C" __global__ void big4096(int *out, Words1022 b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[1021];
+}
+
+/* More than PTX 8.0 allows: a test brings its own PTX for these. The bodies are here for the host compiler only. */
+#ifndef __CUDACC__
+template <int N> struct Words {
+    int w[N];
+};
+
+extern "C" __global__ void large4100(int *out, Words<1023> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[1022];
+}
+
+extern "C" __global__ void large8192(int *out, Words<2046> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[2045];
+}
+
+extern "C" __global__ void large32764(int *out, Words<8189> b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[8188];
+}
+#endif
