@@ -80,7 +80,7 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena);
 STEPGRAPH_API stepgraph_status stepgraph_arena_alloc(stepgraph_arena *arena, uint64_t bytes, const char *label, uint64_t *address_out);
 
 /**
- * Give a block back; 0 does nothing.
+ * Give a block back; 0 does nothing. A block that a forked stream uses is given back after its join: the arena knows of no streams.
  *
  * @retval STEPGRAPH_OK            Free again, in stream order, once it has left the queue.
  * @retval STEPGRAPH_ERR_ARGUMENT  No block begins at @p address (freed twice, or an address inside a block).
