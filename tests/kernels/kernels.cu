@@ -158,15 +158,11 @@ extern "C" __global__ void wide(float *out, unsigned long long a, double b, Pair
     *out = (float)a + (float)b + (float)c.low + (float)c.high;
 }
 
-/* A C++ name. */
-namespace net
-{
-template <typename T> __global__ void scale(T *p, T by)
+/* As C++ calls net::scale(float *, float). */
+extern "C" __global__ void _ZN3net5scaleEPff(float *p, float by)
 {
     *p *= by;
 }
-template __global__ void scale<float>(float *, float);
-} // namespace net
 
 /* For the first use of a kernel that nothing has touched, and of a variable. */
 __device__ float gvar = 3.0f;

@@ -27,7 +27,7 @@ static void look_up(void)
 #define X(name) CU(ModuleGetFunction(&made_for.name, module, #name));
     X(inner) X(packed) X(adam) X(dropout) X(hyper) X(adam_struct) X(padded) X(views) X(fill) X(wide)
 #undef X
-    CU(ModuleGetFunction(&made_for.scale, module, "_ZN3net5scaleIfEEvPT_S1_"));
+    CU(ModuleGetFunction(&made_for.scale, module, "_ZN3net5scaleEPff"));
 }
 
 static void give_back(void)

@@ -40,7 +40,7 @@ extern struct more_driver more;
         ck_assert_msg(r_ == CUDA_SUCCESS, "cu%s answers %d", #call, (int)r_); \
     } while (0)
 
-/* Of the primary context; the C++ one is net::scale<float>. */
+/* Of the primary context; the C++ one is net::scale. */
 struct audit_kernels {
     CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, scale;
 };

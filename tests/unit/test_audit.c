@@ -259,7 +259,7 @@ START_TEST(names_of_cpp_kernels_are_readable)
     stepgraph_step *step = recording("train", 0);
 
     scale(buffer, 2);
-    FOUND(refused(step), UNREGISTERED, 0, "net::scale<float>", 0, 0, "pin it", "net::scale<float>");
+    FOUND(refused(step), UNREGISTERED, 0, "net::scale(float*, float)", 0, 0, "pin it", "net::scale(float*, float)");
 }
 END_TEST
 
