@@ -120,6 +120,9 @@ void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, c
     case SG__WORD_SHAPE:
         snprintf(text + at, bytes - at, "%s", shapes[finding->argument]);
         break;
+    case SG__WORD_HOST:
+        snprintf(text + at, bytes - at, "%s", finding->argument == 0 ? "itself" : "its argument");
+        break;
     case SG__WORD_FUNCTION:
         snprintf(text + at, bytes - at, "kernel");
         break;
@@ -161,17 +164,32 @@ static void append(buffer *b, const char *format, ...)
     va_end(again);
 }
 
-/* As a JSON string, quotes included. */
+size_t sg__text_character(const char *text)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* As a JSON string, quotes included. A name may be cut off within a character. */
 static void append_quoted(buffer *b, const char *text)
 {
     append(b, "\"");
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        size_t n = sg__text_character(text);
         if (*text == '"' || *text == '\\')
             append(b, "\\%c", *text);
+        else if (n == 0)
+            append(b, "\\ufffd");
         else if ((unsigned char)*text < 0x20)
             append(b, "\\u%04x", (unsigned char)*text);
         else
-            append(b, "%c", *text);
+            append(b, "%.*s", (int)n, text);
+        text += n != 0 ? n : 1;
     }
     append(b, "\"");
 }
