@@ -256,7 +256,8 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
 
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
-    step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
+    for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
+        step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;

@@ -36,7 +36,7 @@ struct stepgraph_step {
     /* While recording. */
     sg__recording recording;
     sg__table *tables;
-    uint64_t kernels_before; /* Counted when the recording began. */
+    uint64_t counted_before[STEPGRAPH_KINDS]; /* When the recording began. */
     uint64_t pin_kernels, pin_copies, pin_bytes;
     sg__source *sources;
     size_t n_sources;
