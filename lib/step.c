@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
@@ -258,6 +259,7 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     session->capturing = step;
     step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
     sg__stages_record(step);
+    sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;
 
