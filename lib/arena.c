@@ -512,6 +512,7 @@ stepgraph_status stepgraph_arena_create(stepgraph_session *session, const stepgr
         return status;
     }
     arena->session = session;
+    arena->pin->in_arena = true;
     arena->quarantine_bytes = config.quarantine_bytes;
     arena->stats.address = arena->pin->address;
     arena->stats.bytes = arena->pin->bytes;
@@ -532,9 +533,12 @@ stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena)
         return STEPGRAPH_OK;
     status = sg__not_capturing(arena->session, "an arena cannot be destroyed");
     if (status == STEPGRAPH_OK) {
+        arena->pin->in_arena = false;
         status = stepgraph_pin_destroy(arena->pin);
-        if (status != STEPGRAPH_OK)
+        if (status != STEPGRAPH_OK) {
+            arena->pin->in_arena = true;
             sg__fail_prefix(status, "arena '%s' cannot be destroyed: ", arena->pin->name);
+        }
     }
     if (status != STEPGRAPH_OK)
         return status;

@@ -163,6 +163,7 @@ START_TEST(arena_is_a_scratch_pin_of_its_name)
     ck_assert_uint_eq(stats.peak, 0);
     ck_assert_uint_eq(stats.waiting, 0);
     ck_assert_uint_eq(stats.blocks, 0);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_destroy(pin), "activations", "stepgraph_arena_destroy");
     arena_drop(arena);
     ck_assert_ptr_null(stepgraph_session_pin(session, "activations"));
     ck_assert_uint_eq(pin_stats(session).pins, 0);
