@@ -237,12 +237,27 @@ static void setup(void)
     reopen(&config);
 }
 
+/* Of LeakSanitizer, if the program is built with it. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+static int leaves_objects;
+
+void unit_leaves_objects(int on)
+{
+    if (on && !leaves_objects && __lsan_disable)
+        __lsan_disable();
+    if (!on && leaves_objects && __lsan_enable)
+        __lsan_enable();
+    leaves_objects = on;
+}
+
 /* Every step, then every pin, then the memory that pins adopted, then the sessions; a session that does not close is a fault of its own. */
 static void teardown(void)
 {
     unsigned open_pins = 0, open_sessions = 0;
     void *item;
 
+    unit_leaves_objects(0);
     no_driver_fails();
     while ((item = next_kept(STEPS)))
         stepgraph_step_destroy(item);

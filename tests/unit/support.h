@@ -128,6 +128,13 @@ void forget_session(stepgraph_session *gone);
 void forget_pin(stepgraph_pin *gone);
 void forget_device(CUdeviceptr gone);
 
+/*
+ * What this thread allocates from now on may stay behind: the library leaves the driver's objects in a dead context alone, and what a
+ * driver call that fails on request was to free is not freed. Until taken back, or the end of the test. For the leak detector, to
+ * which whatever cusim still holds at exit is a leak of the host's.
+ */
+void unit_leaves_objects(int on);
+
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
 struct unit_kernels {

@@ -812,6 +812,7 @@ static struct doomed doomed_make(int own_context)
     CUdeviceptr p;
     float v = 1;
 
+    unit_leaves_objects(1);
     CU(CtxGetCurrent(&mine));
     CU(DeviceGet(&device, 0));
     if (own_context) {
