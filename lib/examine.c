@@ -77,7 +77,7 @@ static const char *advice(stepgraph_finding_kind kind)
 
 static stepgraph_status add(examination *e, stepgraph_finding *finding)
 {
-    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
+    finding->fault = finding->kind != STEPGRAPH_FINDING_UNREAD && (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
     snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
     return sg__audit_add(e->audit, finding);
 }
@@ -187,8 +187,6 @@ static stepgraph_status examine_nodes(examination *e)
         snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
                  f.node_name);
         status = add(e, &f);
-        if (status == STEPGRAPH_OK)
-            e->audit->findings[e->audit->summary.kept - 1].fault = 0;
     }
     return status;
 }
@@ -200,10 +198,11 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
 {
     stepgraph_step *step = e->step;
     sg__allocation item, *kept;
+    stepgraph_status status = sg__allocation_ask(step->session->driver, word->value, &item);
 
-    *known = sg__allocation_ask(step->session->driver, word->value, &item);
+    *known = status == STEPGRAPH_OK && item.type != 0;
     if (!*known)
-        return STEPGRAPH_OK;
+        return status;
     item.node = word->node;
     item.copied = word->place != SG__WORD_ARGUMENT && step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY;
     kept = sg__allocation_add(&step->allocations, &item);
@@ -318,8 +317,11 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
 
     if (where.where == SG__NOWHERE) {
         sg__allocation item;
-        if (sg__allocation_ask(session->driver, source->address, &item) && sg__allocation_add(&e->step->allocations, &item) == NULL)
-            return STEPGRAPH_ERR_MEMORY;
+        stepgraph_status status = sg__allocation_ask(session->driver, source->address, &item);
+        if (status == STEPGRAPH_OK && item.type != 0 && sg__allocation_add(&e->step->allocations, &item) == NULL)
+            status = STEPGRAPH_ERR_MEMORY;
+        if (status != STEPGRAPH_OK)
+            return status;
         where = sg__resolve(e->step, source->address);
     }
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
@@ -341,7 +343,10 @@ static stepgraph_status examine_adopted(examination *e)
     for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
         stepgraph_error_info why;
         stepgraph_finding f;
-        if (!e->used[i] || sg__pin_check(session->pins[i]) == STEPGRAPH_OK)
+        if (!e->used[i])
+            continue;
+        status = sg__pin_check(session->pins[i]);
+        if (status != STEPGRAPH_ERR_REFUSED)
             continue;
         sg__error_get(&why);
         sg__finding_begin(&f, STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);

@@ -44,10 +44,12 @@ static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind,
 {
     unsigned long long id;
     CUcontext before;
+    bool pushed;
 
     /* In a dead context even destroying can crash the process; the objects are gone with it. */
-    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || driver->CtxPushCurrent(context) != CUDA_SUCCESS)
+    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS)
         return;
+    pushed = driver->CtxPushCurrent(context) == CUDA_SUCCESS;
     switch (kind) {
     case SG__GRAVE_EXEC:
         driver->GraphExecDestroy((CUgraphExec)handle);
@@ -65,7 +67,8 @@ static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind,
         driver->MemFreeHost((void *)handle);
         break;
     }
-    driver->CtxPopCurrent(&before);
+    if (pushed)
+        driver->CtxPopCurrent(&before);
 }
 
 void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)

@@ -11,7 +11,7 @@ typedef struct sg__allocation {
     CUdeviceptr start;
     uint64_t bytes;
     uint64_t buffer_id; /* Never used again by the driver: another one later means that the memory was replaced. */
-    CUmemorytype type;  /* Device, or page-locked host memory. */
+    CUmemorytype type;  /* Device, or page-locked host memory; 0: the driver does not know the address. */
     int device;
     bool pool;          /* Of a stream-ordered pool: cannot be verified, and must not be asked about once it is freed. */
     uint32_t node;      /* The first node that refers to it; SG__NO_NODE: a list of commits does. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "pin_p.h"
@@ -291,6 +292,7 @@ static void release(stepgraph_session *session)
     } else {
         sg__banks_free(session);
     }
+    sg__arenas_free(session);
     free(session->pins);
     free(session->ranges);
     sg__allocations_free(&session->seen);

@@ -16,6 +16,7 @@
 #include "ring.h"
 
 typedef struct sg__bank sg__bank;
+typedef struct sg__arenas sg__arenas;
 
 /* Launches by kind, from one source. */
 typedef struct sg__counter {
@@ -63,6 +64,8 @@ struct stepgraph_session {
     sg__range *ranges;  /* Where a call gathers its list. */
     size_t ranges_room;
     uint64_t commit_serial;
+
+    sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
 
     /* Steps. */
     stepgraph_step *steps;

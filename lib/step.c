@@ -181,6 +181,20 @@ static CUresult stop_recording(stepgraph_step *step)
     return code;
 }
 
+/* Whatever the step holds: a recording in progress, a graph. */
+static void unwind(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+
+    if (session->capturing == step && sg__session_lives(session)) {
+        (void)stop_recording(step);
+    } else if (session->capturing == step) {
+        session->capturing = NULL;
+        sg__recording_over(&step->recording);
+    }
+    drop_graph(step);
+}
+
 static stepgraph_status fail_step(stepgraph_step *step, stepgraph_status status)
 {
     keep_cause(step);
@@ -354,8 +368,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK) {
-        session->capturing = NULL;
-        sg__recording_over(&step->recording);
+        unwind(step);
         return fail_step(step, status);
     }
     side = sg__step_unjoined(step);
@@ -519,21 +532,6 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
 }
 
 /* ---- reset and destroy ------------------------------------------------------------------------------------------- */
-
-static void unwind(stepgraph_step *step)
-{
-    stepgraph_session *session = step->session;
-
-    if (step->state == STEPGRAPH_STEP_CAPTURING) {
-        if (sg__session_lives(session)) {
-            (void)stop_recording(step);
-        } else {
-            session->capturing = NULL;
-            sg__recording_over(&step->recording);
-        }
-    }
-    drop_graph(step);
-}
 
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)
 {

@@ -420,6 +420,8 @@ float pin_float(const stepgraph_pin *pin)
 
 void put_bytes(CUdeviceptr p, const void *from, size_t bytes)
 {
+    for (size_t i = 0; i < kept[SESSIONS].count; i++)
+        (void)stepgraph_session_wait(kept[SESSIONS].item[i]);
     CU(MemcpyHtoD(p, from, bytes));
     CU(StreamSynchronize(NULL));
 }

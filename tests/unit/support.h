@@ -155,7 +155,7 @@ void counted_inc(stepgraph_session *of, CUstream on, CUdeviceptr p, float v);
 float float_at(CUdeviceptr p);
 float pin_float(const stepgraph_pin *pin);
 void bytes_at(CUdeviceptr p, void *to, size_t bytes);
-void put_bytes(CUdeviceptr p, const void *from, size_t bytes);
+void put_bytes(CUdeviceptr p, const void *from, size_t bytes); /* After all sessions are idle, where they can be waited for. */
 void put_float(CUdeviceptr p, float v);
 
 /* prepare, capture, `body`, end; all must succeed. */
@@ -190,6 +190,7 @@ const char *lacks(const char *text, const char *const *words);
         ck_assert_msg(lacks(last_words(), words_) == NULL, "the message of %s lacks '%s': %s", #call,                   \
                       lacks(last_words(), words_), last_words());                                                       \
         ck_assert_int_gt(strlen(last_words()), 0);                                                                      \
+        ck_assert_int_eq(last_error().status, s_);                                                                      \
     } while (0)
 
 #define STATE_IS(step, want) ck_assert_int_eq(stepgraph_step_state(step), want)

@@ -172,7 +172,9 @@ START_TEST(machine_without_a_device_is_no_driver)
 
     *(void **)&control = dlsym(driver, "cusim_fail");
     control("cuInit", 1, CUDA_ERROR_NO_DEVICE);
-    FAILS(STEPGRAPH_ERR_NO_DRIVER, open_path(path, &s), "cuInit", "100");
+    FAILS(STEPGRAPH_ERR_NO_DRIVER, open_path(path, &s), "device");
+    ck_assert_str_eq(last_error().call, "cuInit");
+    ck_assert_int_eq(last_error().driver_code, CUDA_ERROR_NO_DEVICE);
     ck_assert_ptr_null(s);
     OK(open_path(path, &s));
     OK(stepgraph_session_close(s));

@@ -203,6 +203,34 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
 }
 END_TEST
 
+/* What the host found out by itself: the driver refused a launch and carries on without it. */
+START_TEST(failure_that_the_host_reports_breaks_the_recording)
+{
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_error_info info = STEPGRAPH_ERROR_INFO_INIT;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE), "train");
+    begin_recording(step);
+    OK(stepgraph_step_mark(step, "backward"));
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(NULL, "cuLaunchKernel", 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, NULL, 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, "cuLaunchKernel", 0), "");
+    OK(stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE));
+    OK(stepgraph_step_report(step, "cuMemcpyAsync", CUDA_ERROR_INVALID_VALUE)); /* Not the first. */
+    STATE_IS(step, STEPGRAPH_STEP_CAPTURING);
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "cuLaunchKernel", "CUDA_ERROR_INVALID_HANDLE", "400");
+    ck_assert_ptr_null(strstr(last_words(), "cuMemcpyAsync"));
+    STATE_IS(step, STEPGRAPH_STEP_FAILED);
+    OK(stepgraph_step_error(step, &info));
+    ck_assert_str_eq(info.call, "cuLaunchKernel");
+    ck_assert_int_eq(info.driver_code, CUDA_ERROR_INVALID_HANDLE);
+    works_again(step);
+}
+END_TEST
+
 START_TEST(empty_recording_is_refused_by_name)
 {
     stepgraph_step *step = step_make(session, "nothing in here", 0);
@@ -684,9 +712,15 @@ static void body_empty(void *nothing)
 /* In the child: the number of the first call that did not answer LOST, or 0. It must not touch the driver, nor print. */
 static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_step *prepared, stepgraph_pin *cell)
 {
+    static const char *const entries[] = { "cuCtxGetId",         "cuCtxPushCurrent",  "cuGraphLaunch", "cuStreamSynchronize", "cuMemFree",
+                                           "cuGraphExecDestroy", "cuMemcpyHtoDAsync", "cuMemFreeHost", "cuStreamDestroy" };
+    enum { ENTRIES = sizeof entries / sizeof *entries };
+    unsigned long calls[ENTRIES];
     float v = 1;
     int number = 0;
 
+    for (int i = 0; i < ENTRIES; i++)
+        calls[i] = driver_calls(entries[i]);
 #define LOST(call)                              \
     do {                                        \
         number++;                               \
@@ -720,6 +754,9 @@ static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_s
         return 52;
     if (stepgraph_session_close(session) != STEPGRAPH_OK)
         return 53;
+    for (int i = 0; i < ENTRIES; i++)
+        if (driver_calls(entries[i]) != calls[i])
+            return 60 + i;
     return 0;
 }
 
@@ -745,7 +782,7 @@ START_TEST(forked_child_is_told_and_does_no_harm)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-    ck_assert_msg(WEXITSTATUS(status) == 0, "call number %d of the child did not answer LOST (over 100: without words)", WEXITSTATUS(status));
+    ck_assert_msg(WEXITSTATUS(status) == 0, "call number %d of the child did not answer LOST (50 and more: see there; over 100: without words)", WEXITSTATUS(status));
     /* The parent has lost nothing, and nothing ran. */
     ck_assert_float_eq(pin_float(pin), 0);
     OK(stepgraph_step_replay(ready));
@@ -856,6 +893,29 @@ START_TEST(context_destroyed_while_a_step_records_is_an_error_and_no_crash)
 }
 END_TEST
 
+START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
+{
+    struct doomed d = doomed_make(1);
+    CUcontext mine = NULL, other[4] = { NULL };
+    CUdevice device;
+    int i, same = 0;
+
+    CU(CtxGetCurrent(&mine));
+    CU(DeviceGet(&device, 0));
+    CU(CtxDestroy(d.context));
+    for (i = 0; i < 4 && !same; i++) {
+        CU(CtxCreate(&other[i], 0, device));
+        same = other[i] == d.context;
+    }
+    CU(CtxSetCurrent(mine));
+    if (!same)
+        printf("the handle did not come back: as destroyed_context_is_an_error_and_no_crash\n");
+    all_is_lost(&d);
+    while (i-- > 0)
+        CU(CtxDestroy(other[i]));
+}
+END_TEST
+
 START_TEST(reset_primary_context_is_an_error_and_no_crash)
 {
     /* Not on a card: there, resetting the primary context under a graph was seen to hang the driver. */
@@ -882,6 +942,7 @@ static Suite *make(void)
     tcase_add_test(broken, marks_repeat_the_stage_that_broke_first);
     tcase_add_test(broken, failed_launch_through_the_wrapper_is_the_first_cause);
     tcase_add_test(broken, failed_launch_breaks_the_recording_even_where_the_driver_carries_on);
+    tcase_add_test(broken, failure_that_the_host_reports_breaks_the_recording);
     tcase_add_test(broken, empty_recording_is_refused_by_name);
     tcase_add_test(broken, empty_recording_can_be_allowed);
     tcase_add_test(broken, unregistered_address_is_refused_by_kernel_and_argument);
@@ -912,6 +973,7 @@ static Suite *make(void)
     tcase_add_test(child, forked_child_is_told_and_does_no_harm);
 
     tcase_add_test(context, destroyed_context_is_an_error_and_no_crash);
+    tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
     tcase_add_test(context, context_destroyed_while_a_step_records_is_an_error_and_no_crash);
 
     /* The last one: the kernels of the primary context are gone with it. */

@@ -219,7 +219,7 @@ static void call_prepare(struct model_step *s)
     stepgraph_status got;
     int fits = s->state == STEPGRAPH_STEP_BEGUN || s->state == STEPGRAPH_STEP_PREPARED;
 
-    if (fits && m.recording >= 0)
+    if (fits && (m.recording >= 0 || m.running >= 0))
         return; /* The header leaves this one open. */
     got = stepgraph_step_prepare(s->step);
     if (repeats(s, "prepare", got))
@@ -233,12 +233,12 @@ static void call_capture(struct model_step *s, int i)
 {
     stepgraph_status got;
 
-    if (m.running >= 0)
+    if (m.running >= 0 && m.running != i)
         return;
     got = stepgraph_step_capture(s->step);
     if (repeats(s, "capture", got))
         return;
-    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0) {
+    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0 && m.running < 0) {
         expect("capture", got, STEPGRAPH_OK);
         s->state = STEPGRAPH_STEP_CAPTURING;
         s->broken = s->n = 0;
@@ -323,14 +323,12 @@ static void call_run(struct model_step *s, int i)
         s->runs++;
     } else if (s->state == STEPGRAPH_STEP_CAPTURING) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_ERR_STATE);
-    } else if (s->state != STEPGRAPH_STEP_FAILED && m.running < 0 && m.recording < 0) {
+    } else if (m.running < 0 && m.recording < 0 && draw(4)) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_OK);
         m.running = i;
         sent();
-    } else if (m.running < 0) {
-        stepgraph_status got = stepgraph_step_run_end(s->step);
-        if (!repeats(s, "run_end", got))
-            expect("run_end", got, STEPGRAPH_ERR_STATE);
+    } else {
+        expect("run_end", stepgraph_step_run_end(s->step), STEPGRAPH_ERR_STATE);
     }
 }
 

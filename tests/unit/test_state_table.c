@@ -155,6 +155,7 @@ START_TEST(call_in_this_state_does_what_the_table_says)
 
     /* From wherever it is, reset leads back to a recording that works. */
     if (row->after == CAPTURING) {
+        inc(stream, stepgraph_pin_address(pin), 1);
         OK(stepgraph_step_end(step));
         OK(stepgraph_step_replay(step));
     }
@@ -253,6 +254,23 @@ START_TEST(runs_do_not_mix_with_recordings)
     OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FALLBACK));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_set_timing(step, 1), "run");
     OK(stepgraph_step_run_end(step));
+}
+END_TEST
+
+START_TEST(step_with_an_open_run_cannot_record)
+{
+    stepgraph_step *step;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    step = step_make(session, "the step", 0);
+    go_to(step, PREPARED);
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_capture(step), "the step", "run");
+    STATE_IS(step, STEPGRAPH_STEP_PREPARED);
+    OK(stepgraph_step_run_end(step));
+    OK(stepgraph_step_capture(step));
+    inc(stream, stepgraph_pin_address(pin), 1);
+    OK(stepgraph_step_end(step));
 }
 END_TEST
 
@@ -368,6 +386,7 @@ static Suite *make(void)
     tcase_add_loop_test(others, side_streams_need_a_recording_or_a_run, 0, 3);
     tcase_add_loop_test(others, marks_elsewhere_do_nothing, 0, 3);
     tcase_add_test(others, runs_do_not_mix_with_recordings);
+    tcase_add_test(others, step_with_an_open_run_cannot_record);
     tcase_add_test(others, failed_step_can_fall_back_to_launches);
 
     tcase_add_test(config, unknown_step_flags_are_refused);
