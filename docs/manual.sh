@@ -3,13 +3,13 @@
 set -eu
 doxygen=$1 doxyfile=$2 warnings=$3 source=$4
 
-# Doxygen does not follow links between pages where a path has a space: it is given one without.
+# Doxygen does not find linked pages where the path has a space: it is given a copy at one without.
 case $source in
 *' '*)
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
-    ln -s "$source" "$tmp/source"
-    sed "s|$source|$tmp/source|g" "$doxyfile" >"$tmp/Doxyfile"
+    (cd "$source" && cp -R docs examples include ./*.md "$tmp")
+    sed -e '/^OUTPUT_DIRECTORY/b' -e '/^WARN_LOGFILE/b' -e "s|$source|$tmp|g" "$doxyfile" >"$tmp/Doxyfile"
     doxyfile=$tmp/Doxyfile
     ;;
 esac
