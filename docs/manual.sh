@@ -11,8 +11,10 @@ case $source in
     (cd "$source" && cp -R docs examples include ./*.md "$tmp")
     sed -e '/^OUTPUT_DIRECTORY/b' -e '/^WARN_LOGFILE/b' -e "s|$source|$tmp|g" "$doxyfile" >"$tmp/Doxyfile"
     doxyfile=$tmp/Doxyfile
+    source=$tmp
     ;;
 esac
+cd "$source/docs" # where it starts to look for linked files
 
 rm -f "$warnings"
 "$doxygen" "$doxyfile" 2>"$warnings.console" || { cat "$warnings.console"; exit 1; }
