@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the manual, and fail on any warning:   sh manual.sh DOXYGEN DOXYFILE WARNINGS SOURCE
 set -eu
-doxygen=$1 doxyfile=$2 warnings=$3 source=$4
+doxygen=$1 doxyfile=$(cd "$(dirname "$2")" && pwd)/$(basename "$2") warnings=$3 source=$4
 
 # Doxygen does not find linked pages where the path has a space: it is given a copy at one without.
 case $source in
