@@ -70,6 +70,7 @@ struct stepgraph_session {
     /* Steps. */
     stepgraph_step *steps;
     stepgraph_step *capturing; /* The one that records, or NULL. */
+    const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
 
 /* Grows by one in every forked child. */

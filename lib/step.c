@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
@@ -256,8 +257,10 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
 
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
+    session->recorded = step;
     step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
     sg__stages_record(step);
+    sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;
 
@@ -563,6 +566,8 @@ void stepgraph_step_destroy(stepgraph_step *step)
     sg__sides_free(step);
     sg__stages_free(step);
     stepgraph_audit_destroy(step->audit);
+    if (step->session->recorded == step)
+        step->session->recorded = NULL;
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;
