@@ -65,8 +65,7 @@ struct stepgraph_arena {
 struct sg__arenas {
     stepgraph_arena *arenas;
     blocks noted;
-    cuuint64_t recording; /* The driver's number of the recording that the records are about; 0: none yet. */
-    uint32_t nodes;       /* How many it held when it was last looked at. */
+    uint32_t nodes; /* How many the recording held when it was last looked at. */
 };
 
 /* The array, with room for n items; NULL, and the array as it was, if there is no memory. */
@@ -283,27 +282,32 @@ void sg__arenas_free(stepgraph_session *session)
     free(session->arenas);
 }
 
-/* The number of the node that is recorded next, UINT32_MAX outside a recording. The first look at a recording drops the records of the
- * one before. In a broken recording, which comes to nothing, it is the last number that was seen. */
+void sg__arenas_record(stepgraph_session *session)
+{
+    sg__arenas *arenas = session->arenas;
+
+    if (arenas == NULL)
+        return;
+    blocks_restart(&arenas->noted);
+    for (stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
+        blocks_restart(&arena->blocks);
+    arenas->nodes = 0;
+}
+
+/* The number of the node that is recorded next, UINT32_MAX outside a recording. In a broken recording, which comes to nothing, it is the
+ * last number that was seen. */
 static uint32_t next_node(const stepgraph_session *session)
 {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     sg__arenas *arenas = session->arenas;
     CUgraph graph = NULL;
-    cuuint64_t id = 0;
     size_t nodes = 0;
 
     if (session->capturing == NULL)
         return UINT32_MAX;
-    if (!sg__session_lives(session) || session->driver->StreamGetCaptureInfo(session->stream, &capture, &id, &graph, NULL, NULL) != CUDA_SUCCESS ||
+    if (!sg__session_lives(session) || session->driver->StreamGetCaptureInfo(session->stream, &capture, NULL, &graph, NULL, NULL) != CUDA_SUCCESS ||
         capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || session->driver->GraphGetNodes(graph, NULL, &nodes) != CUDA_SUCCESS)
         return arenas->nodes;
-    if (id != arenas->recording) {
-        blocks_restart(&arenas->noted);
-        for (stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
-            blocks_restart(&arena->blocks);
-        arenas->recording = id;
-    }
     arenas->nodes = (uint32_t)nodes;
     return arenas->nodes;
 }
@@ -508,6 +512,7 @@ stepgraph_status stepgraph_arena_create(stepgraph_session *session, const stepgr
         return status;
     }
     arena->session = session;
+    arena->pin->in_arena = true;
     arena->quarantine_bytes = config.quarantine_bytes;
     arena->stats.address = arena->pin->address;
     arena->stats.bytes = arena->pin->bytes;
@@ -528,9 +533,12 @@ stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena)
         return STEPGRAPH_OK;
     status = sg__not_capturing(arena->session, "an arena cannot be destroyed");
     if (status == STEPGRAPH_OK) {
+        arena->pin->in_arena = false;
         status = stepgraph_pin_destroy(arena->pin);
-        if (status != STEPGRAPH_OK)
+        if (status != STEPGRAPH_OK) {
+            arena->pin->in_arena = true;
             sg__fail_prefix(status, "arena '%s' cannot be destroyed: ", arena->pin->name);
+        }
     }
     if (status != STEPGRAPH_OK)
         return status;

@@ -23,10 +23,13 @@ typedef struct sg__block {
 } sg__block;
 
 /*
- * The block that held address when node was recorded, in the session's last recording that saw a block come or go; UINT32_MAX: the block
- * that is out now. False if there was none.
+ * The block that held address when node was recorded, in the session's last recording; UINT32_MAX: the block that is out now. False if
+ * there was none.
  */
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
+
+/* A recording begins: the blocks that are out were there from its first node on, and those of the recording before are forgotten. */
+void sg__arenas_record(stepgraph_session *session);
 
 /* Forget the blocks of a session that is closing. */
 void sg__arenas_free(stepgraph_session *session);

@@ -9,6 +9,9 @@ typedef struct examination {
     stepgraph_step *step;
     stepgraph_audit *audit;
     bool *used; /* By index of the session's pins. */
+    const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address. */
+    size_t n_formers;
+    uint64_t unregistered; /* Words outside the registry. */
 } examination;
 
 /* ---- what may pass ----------------------------------------------------------------------------------------------- */
@@ -284,6 +287,42 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
     return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
+static int by_former(const void *a, const void *b)
+{
+    const stepgraph_pin *const *x = a, *const *y = b;
+
+    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
+}
+
+/* As sg__former_state() for all of them, to be asked for every word. */
+static stepgraph_status gather_formers(examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+
+    e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
+    if (e->formers == NULL)
+        return sg__fail_memory("host", (session->n_pins + 1) * sizeof *e->formers);
+    for (size_t i = 0; i < session->n_pins; i++)
+        if (session->pins[i]->role == STEPGRAPH_ROLE_STATE && session->pins[i]->former != 0)
+            e->formers[e->n_formers++] = session->pins[i];
+    qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+    return STEPGRAPH_OK;
+}
+
+static const stepgraph_pin *former_at(const examination *e, CUdeviceptr address)
+{
+    size_t low = 0, high = e->n_formers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->formers[middle]->former <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < e->formers[low - 1]->former + e->formers[low - 1]->bytes ? e->formers[low - 1] : NULL;
+}
+
 static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg__allocation *allocation, CUdeviceptr address)
 {
     const stepgraph_session *session = e->step->session;
@@ -293,7 +332,7 @@ static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg_
         return STEPGRAPH_FINDING_PAGE_LOCKED;
     if (allocation->device != session->device)
         return STEPGRAPH_FINDING_FOREIGN;
-    former = sg__former_state(session, address);
+    former = former_at(e, address);
     if (former != NULL && !e->used[sg__pin_index(session, former->address)])
         return STEPGRAPH_FINDING_FORMER_STATE;
     return allocation->pool ? STEPGRAPH_FINDING_POOL : STEPGRAPH_FINDING_UNREGISTERED;
@@ -309,6 +348,7 @@ static stepgraph_status examine_unknown(examination *e, const sg__graph_word *wo
 
     if (word->place == SG__WORD_ARGUMENT && seen == NULL)
         return STEPGRAPH_OK;
+    e->unregistered++;
     begin_word(e, &f, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, place, sizeof place);
     if (freed && seen == NULL)
         snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: no device memory is there", place, (unsigned long long)word->value);
@@ -333,6 +373,7 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
         covered += session->pins[i]->bytes;
     if (covered >= end)
         return STEPGRAPH_OK;
+    e->unregistered++;
     begin_word(e, &f, STEPGRAPH_FINDING_UNREGISTERED, word, place, sizeof place);
     f.bytes = (uint32_t)word->bytes;
     snprintf(f.text, sizeof f.text, "%s   0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", place,
@@ -356,6 +397,7 @@ static stepgraph_status examine_table(examination *e, const sg__graph_word *word
 
     if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
         return STEPGRAPH_OK;
+    e->unregistered++;
     begin_word(e, &f, STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
     snprintf(f.text, sizeof f.text, "%s   replaced   0x%llx: the memory there was freed, and the library was given the address", place,
              (unsigned long long)word->value);
@@ -376,6 +418,8 @@ static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
 {
     sg__place where = sg__resolve(e->step, word->value);
+    stepgraph_finding_kind kind;
+    sg__allocation *allocation;
     stepgraph_status status;
     stepgraph_finding f;
     char place[256], what[160];
@@ -403,10 +447,17 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     if (where.where != SG__IN_ALLOCATION)
         return STEPGRAPH_OK;
 
+    e->unregistered++;
+    allocation = &e->step->allocations.items[where.allocation - e->step->allocations.items];
     /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
     if (of_host_copy(e, word))
-        e->step->allocations.items[where.allocation - e->step->allocations.items].copied = true;
-    begin_word(e, &f, kind_of_allocation(e, where.allocation, word->value), word, place, sizeof place);
+        allocation->copied = true;
+    /* What is allowed is named once for each allocation, not thousands of times. */
+    kind = kind_of_allocation(e, allocation, word->value);
+    if (allocation->reported && (e->step->flags & permission(kind)) != 0)
+        return STEPGRAPH_OK;
+    allocation->reported = true;
+    begin_word(e, &f, kind, word, place, sizeof place);
     sg__describe_address(e->step, word->value, word->node, what, sizeof what);
     snprintf(f.text, sizeof f.text, "%s   0x%llx (%s)", place, (unsigned long long)word->value, what);
     return add(e, &f);
@@ -431,6 +482,7 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
     }
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
         return STEPGRAPH_OK;
+    e->unregistered++;
     sg__finding_begin(&f, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
                       e->step, SG__NO_NODE);
     f.before = source->address;
@@ -517,15 +569,13 @@ static void mark_used(examination *e)
 static stepgraph_status examine_addresses(examination *e)
 {
     stepgraph_step *step = e->step;
-    stepgraph_status status = STEPGRAPH_OK;
-    uint64_t before = e->audit->summary.findings;
+    stepgraph_status status = gather_formers(e);
 
     for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
         status = examine_word(e, &step->read.words[i]);
     for (size_t i = 0; i < step->n_sources && status == STEPGRAPH_OK; i++)
         status = examine_source(e, &step->sources[i]);
-    if (status == STEPGRAPH_OK)
-        step->stats.unregistered = e->audit->summary.findings - before;
+    step->stats.unregistered = e->unregistered;
     if (status == STEPGRAPH_OK)
         status = examine_adopted(e);
     for (size_t i = 0; i < step->allocations.n; i++)
@@ -616,6 +666,7 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     else
         status = e.audit != NULL ? look(&e) : STEPGRAPH_ERR_MEMORY;
     free(e.used);
+    free(e.formers);
     sg__graph_free_words(&step->read);
     if (status == STEPGRAPH_OK)
         status = sg__audit_finish(e.audit);

@@ -220,6 +220,8 @@ stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
     if (pin == NULL)
         return STEPGRAPH_OK;
     session = pin->session;
+    if (pin->in_arena)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is the memory of an arena: call stepgraph_arena_destroy()", pin->name);
     status = sg__not_capturing(session, "a pin cannot be destroyed");
     if (status != STEPGRAPH_OK)
         return status;

@@ -176,11 +176,11 @@ static const char *role_name(stepgraph_role role)
 }
 
 /* node as it is numbered among the nodes that were recorded. */
-static void describe_pin(const stepgraph_pin *pin, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
+static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
 {
     sg__block block;
 
-    if (pin->role == STEPGRAPH_ROLE_SCRATCH && sg__arena_block_at(pin->session, address, node, &block) && block.label[0] != '\0') {
+    if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, node, &block) && block.label[0] != '\0') {
         snprintf(text, bytes, "block '%s' of scratch '%s' + %llu", block.label, pin->name, address - block.start);
         return;
     }
@@ -209,7 +209,7 @@ void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint3
 
     switch (place.where) {
     case SG__IN_PIN:
-        describe_pin(session->pins[place.pin], address, node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE, text, bytes);
+        describe_pin(step, session->pins[place.pin], address, node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE, text, bytes);
         return;
     case SG__IN_GRAPH:
         snprintf(text, bytes, "memory of the graph's own");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
@@ -74,11 +75,26 @@ static void move(stepgraph_step *step, stepgraph_state state)
     step->state = state;
 }
 
+/* A launch that fails in another thread breaks the recording too. */
+static pthread_mutex_t cause_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Keep the thread's error record as the step's first cause. */
 static void keep_cause(stepgraph_step *step)
 {
+    pthread_mutex_lock(&cause_lock);
     if (step->error.status == STEPGRAPH_OK)
         sg__error_get(&step->error);
+    pthread_mutex_unlock(&cause_lock);
+}
+
+stepgraph_status sg__step_broken(const stepgraph_step *step)
+{
+    stepgraph_error_info cause;
+
+    pthread_mutex_lock(&cause_lock);
+    cause = step->error;
+    pthread_mutex_unlock(&cause_lock);
+    return cause.status != STEPGRAPH_OK ? sg__error_set(&cause) : STEPGRAPH_OK;
 }
 
 void sg__step_break(stepgraph_step *step)
@@ -86,8 +102,6 @@ void sg__step_break(stepgraph_step *step)
     const char *stage = sg__stage_now(step);
     stepgraph_error_info why;
 
-    if (step->error.status != STEPGRAPH_OK)
-        return;
     sg__error_get(&why);
     /* Whatever failed, what it means for the step is that its recording broke. */
     if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
@@ -244,8 +258,10 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     if (other != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: this thread is recording step '%s' of another session; end it first",
                         step->name, other);
-    if (step->stages.open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
+    for (const stepgraph_step *running = session->steps; running != NULL; running = running->next)
+        if (running->stages.open != 0)
+            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: a run of step '%s' is open; call stepgraph_step_run_end() first", step->name,
+                            running->name);
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
@@ -256,9 +272,11 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
 
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
+    session->recorded = step;
     for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
         step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);
+    sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;
 
@@ -381,7 +399,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     code = stop_recording(step);
     if (code != CUDA_SUCCESS)
         describe_break(step, code);
-    status = (stepgraph_status)step->error.status;
+    status = sg__step_broken(step);
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
@@ -508,6 +526,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     status = sg__session_alive(session);
     if (status == STEPGRAPH_OK)
         status = sg__not_capturing(session, "a step cannot be replayed");
+    if (status == STEPGRAPH_OK && step->stages.open != 0)
+        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be replayed: a run of it is open; call stepgraph_step_run_end() first", step->name);
     if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
@@ -564,6 +584,8 @@ void stepgraph_step_destroy(stepgraph_step *step)
     sg__sides_free(step);
     sg__stages_free(step);
     stepgraph_audit_destroy(step->audit);
+    if (step->session->recorded == step)
+        step->session->recorded = NULL;
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;

@@ -15,6 +15,9 @@ import time
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 # Seconds of one program.
 LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120}
+KEYS = """driver device steps launches_per_step pins pin_launches_per_step pin_bytes unpinned.identical pinned.identical
+    host_us_per_step.fresh host_us_per_step.replay device_us_per_step.fresh device_us_per_step.replay step_us.fresh step_us.replay
+    verdict loss.first loss.last""".split()  # Of the quick start
 deadline = time.monotonic() + seconds
 os.makedirs(out, exist_ok=True)
 
@@ -111,7 +114,8 @@ for test in suite(tests, "unit"):
     status, text = run("unit", test["name"], command, test["env"])
     count("unit", test["name"], status, text)
     if probe:
-        figures += ["launches:"] + [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)] + [""]
+        figures.append("launches:")
+        figures += [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)]
 
 for test in suite(tests, "conformance"):
     status, text = run("conformance", test["name"], on_this_driver(test["cmd"]), test["env"])
@@ -135,11 +139,7 @@ if os.path.exists(quickstart):
     try:
         with open(found, encoding="utf-8") as f:
             data = json.load(f)
-        for key in (
-            *("driver", "device", "steps", "launches_per_step", "pins", "pin_launches_per_step", "pin_bytes", "unpinned.identical"),
-            *("pinned.identical", "host_us_per_step.fresh", "host_us_per_step.replay", "device_us_per_step.fresh"),
-            *("device_us_per_step.replay", "step_us.fresh", "step_us.replay", "verdict", "loss.first", "loss.last"),
-        ):
+        for key in KEYS:
             value = data
             for part in key.split("."):
                 value = value.get(part) if isinstance(value, dict) else None

@@ -163,6 +163,7 @@ START_TEST(arena_is_a_scratch_pin_of_its_name)
     ck_assert_uint_eq(stats.peak, 0);
     ck_assert_uint_eq(stats.waiting, 0);
     ck_assert_uint_eq(stats.blocks, 0);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_destroy(pin), "activations", "stepgraph_arena_destroy");
     arena_drop(arena);
     ck_assert_ptr_null(stepgraph_session_pin(session, "activations"));
     ck_assert_uint_eq(pin_stats(session).pins, 0);
@@ -800,6 +801,26 @@ START_TEST(records_outlive_what_comes_after_the_recording)
 }
 END_TEST
 
+START_TEST(recording_in_which_no_block_came_or_went_is_one_too)
+{
+    stepgraph_arena *arena = arena_make(4096, 0, "a");
+    uint64_t p = block(arena, 256, "early"), q;
+    stepgraph_step *first = recording("first"), *second;
+
+    inc(stream, p, 1);
+    OK(stepgraph_arena_free(arena, p));
+    OK(stepgraph_step_end(first));
+    q = block(arena, 512, "late");
+    ck_assert_str_eq(at(q, 0), "early");
+    second = recording("second");
+    inc(stream, q, 1);
+    OK(stepgraph_step_end(second));
+    ck_assert_str_eq(at(q, 0), "late");
+    OK(stepgraph_arena_free(arena, q));
+    ck_assert_str_eq(at(q, 0), "late");
+}
+END_TEST
+
 START_TEST(records_of_a_failed_recording_do_not_stay)
 {
     stepgraph_arena *arena = arena_make(4096, 0, "a");
@@ -1060,6 +1081,7 @@ static Suite *make(void)
 
     tcase_add_test(time, address_means_the_block_of_its_time);
     tcase_add_test(time, records_outlive_what_comes_after_the_recording);
+    tcase_add_test(time, recording_in_which_no_block_came_or_went_is_one_too);
     tcase_add_test(time, records_of_a_failed_recording_do_not_stay);
     tcase_add_test(time, arena_that_is_gone_has_no_blocks);
 

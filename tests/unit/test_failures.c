@@ -1,9 +1,9 @@
 /*
  * Each driver call of each path fails once.
  *
- * A path is run once to learn which entry points it calls and how often; then every one of these calls fails in turn, with an unknown
- * error and, where memory is asked for, with too little of it. Each time the status fits, the record names the call and the code, nothing
- * leaks on the device (and, in a build with sanitizers, on the host), and afterwards the same call works.
+ * A path is run once to learn which entry points it calls and how often; then every one of these calls fails in turn, with an
+ * unknown error and, where memory is asked for, with too little of it. Each time the status fits, the record names the call and
+ * the code, nothing leaks on the device (and, in a build with sanitizers, on the host), and afterwards the same call works.
  */
 #include "entries.h"
 #include "support.h"
@@ -16,17 +16,17 @@ static const char *const entries[] = {
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
 /*
- * Where one of these fails, the library may carry on: undoing cannot be undone; names and node counts are for words only; and where the
- * capture mode of the thread cannot be relaxed, the call that needed it says so itself.
+ * Where one of these fails, the library may carry on: undoing cannot be undone; names and node counts are for words only; and
+ * where the capture mode of the thread cannot be relaxed, the call that needed it says so itself.
  */
-static const char *const undoing[] = { "cuStreamDestroy", "cuEventDestroy",   "cuMemFree",      "cuMemFreeHost",
-                                       "cuModuleUnload",  "cuGraphExecDestroy", "cuGraphDestroy", "cuDevicePrimaryCtxRelease",
-                                       "cuCtxPopCurrent", "cuFuncGetName",    "cuGetErrorName",
-                                       "cuThreadExchangeStreamCaptureMode" };
+static const char *const undoing[] = {
+    "cuStreamDestroy", "cuEventDestroy",     "cuMemFree",      "cuMemFreeHost",
+    "cuModuleUnload",  "cuGraphExecDestroy", "cuGraphDestroy", "cuDevicePrimaryCtxRelease",
+    "cuCtxPopCurrent", "cuFuncGetName",      "cuGetErrorName", "cuThreadExchangeStreamCaptureMode"};
 
 /* These answer "out of memory" when there is none. */
-static const char *const asking[] = { "cuMemAlloc", "cuMemHostAlloc", "cuGraphInstantiateWithParams", "cuStreamCreate", "cuEventCreate",
-                                      "cuModuleLoadData" };
+static const char *const asking[] = {"cuMemAlloc",     "cuMemHostAlloc", "cuGraphInstantiateWithParams",
+                                     "cuStreamCreate", "cuEventCreate",  "cuModuleLoadData"};
 
 static int among(const char *entry, const char *const *list, size_t n)
 {
@@ -89,13 +89,52 @@ enum path {
     PATHS
 };
 static const char *const path_name[] = {
-    "open",         "pin_create",  "pin_create (feed)", "pin_create (large feed)", "pin_create (adopted)", "pin_destroy", "pin_destroy (feed)",
-    "prepare",      "capture",     "capture (global)",  "end",                     "end (commits)",        "end (broken)", "replay",
-    "replay (fed)", "replay (fed, adopted)", "replay (timed)", "replay (adopted)", "feed (ahead)",         "flush",       "commit",
-    "commit_many",  "commit (recorded)", "commit_many (recorded)", "launch",       "launch (recorded)",    "mark (recorded)", "mark (timed)",
-    "fork",         "fork (recorded)", "join",          "join (recorded)",         "run_begin",            "run_end",     "set_timing",
-    "read",         "write",       "wait",              "drain",                   "verdict",              "stage",       "reset",
-    "reset (capturing)", "destroy", "destroy (capturing)", "close",
+    "open",
+    "pin_create",
+    "pin_create (feed)",
+    "pin_create (large feed)",
+    "pin_create (adopted)",
+    "pin_destroy",
+    "pin_destroy (feed)",
+    "prepare",
+    "capture",
+    "capture (global)",
+    "end",
+    "end (commits)",
+    "end (broken)",
+    "replay",
+    "replay (fed)",
+    "replay (fed, adopted)",
+    "replay (timed)",
+    "replay (adopted)",
+    "feed (ahead)",
+    "flush",
+    "commit",
+    "commit_many",
+    "commit (recorded)",
+    "commit_many (recorded)",
+    "launch",
+    "launch (recorded)",
+    "mark (recorded)",
+    "mark (timed)",
+    "fork",
+    "fork (recorded)",
+    "join",
+    "join (recorded)",
+    "run_begin",
+    "run_end",
+    "set_timing",
+    "read",
+    "write",
+    "wait",
+    "drain",
+    "verdict",
+    "stage",
+    "reset",
+    "reset (capturing)",
+    "destroy",
+    "destroy (capturing)",
+    "close",
 };
 
 struct world {
@@ -196,8 +235,8 @@ static void world_make(struct world *t, enum path path)
     case END_WITH_COMMITS:
         to_capturing(t);
         OK(stepgraph_pin_commit(t->v, stepgraph_pin_address(t->fresh)));
-        OK(stepgraph_pin_commit_many(t->session, 2, (stepgraph_pin *[]){ t->v, t->out },
-                                     (uint64_t[]){ stepgraph_pin_address(t->fresh), stepgraph_pin_address(t->fresh) + 4 }));
+        OK(stepgraph_pin_commit_many(t->session, 2, (stepgraph_pin *[]){t->v, t->out},
+                                     (uint64_t[]){stepgraph_pin_address(t->fresh), stepgraph_pin_address(t->fresh) + 4}));
         break;
     case END_BROKEN:
         to_capturing(t);
@@ -350,7 +389,7 @@ static stepgraph_status take(struct world *t, enum path path)
         return stepgraph_pin_commit(t->v, fresh);
     case COMMIT_MANY:
     case COMMIT_MANY_RECORDED:
-        return stepgraph_pin_commit_many(t->session, 2, (stepgraph_pin *[]){ t->v, t->out }, (uint64_t[]){ fresh, fresh + 4 });
+        return stepgraph_pin_commit_many(t->session, 2, (stepgraph_pin *[]){t->v, t->out}, (uint64_t[]){fresh, fresh + 4});
     case LAUNCH:
     case LAUNCH_RECORDED:
         call.function = kernels.nop;
@@ -373,7 +412,7 @@ static stepgraph_status take(struct world *t, enum path path)
     case READ:
         return stepgraph_pin_read(t->out, &t->seen, 4);
     case WRITE:
-        return stepgraph_pin_write(t->w, &(float){ 9 }, 4);
+        return stepgraph_pin_write(t->w, &(float){9}, 4);
     case WAIT:
         return stepgraph_session_wait(t->session);
     case DRAIN:
@@ -448,7 +487,7 @@ static void world_drop(struct world *t)
 {
     if (t->step)
         drop_step(t->step);
-    stepgraph_pin **pin[] = { &t->w, &t->v, &t->fresh, &t->x, &t->lr, &t->out, &t->adopted, &t->made };
+    stepgraph_pin **pin[] = {&t->w, &t->v, &t->fresh, &t->x, &t->lr, &t->out, &t->adopted, &t->made};
     for (size_t i = 0; i < sizeof pin / sizeof *pin; i++)
         if (*pin[i])
             drop_pin(*pin[i]);
@@ -481,7 +520,8 @@ static int fits(enum path path, stepgraph_status status, int code)
     case STEPGRAPH_ERR_NO_DRIVER:
         return path == OPEN;
     case STEPGRAPH_ERR_CAPTURE:
-        return path == CAPTURE || path == CAPTURE_GLOBAL || path == END || path == END_WITH_COMMITS || path == END_BROKEN || path == MARK_RECORDED;
+        return path == CAPTURE || path == CAPTURE_GLOBAL || path == END || path == END_WITH_COMMITS || path == END_BROKEN ||
+               path == MARK_RECORDED;
     default:
         return 0;
     }
@@ -494,8 +534,8 @@ static int undoes(enum path path)
 }
 
 /*
- * A failure that cusim pretends leaves things where they were: the recording goes on, which the library could not end, or not in a
- * context that it had to take for dead; and the context stays on the stack of the thread.
+ * A failure that cusim pretends leaves things where they were: the recording goes on, which the library could not end, or not in
+ * a context that it had to take for dead; and the context stays on the stack of the thread.
  */
 static void really_do(struct world *t, const char *entry)
 {
@@ -523,9 +563,12 @@ static void fail_once(enum path path, const char *entry, unsigned nth, int code)
     stepgraph_status status, again;
     stepgraph_error_info info;
     int forgiven = AMONG(entry, undoing) || undoes(path) || (path == MARK_RECORDED && strncmp(entry, "cuGraph", 7) == 0);
+    int leaves;
     size_t before, after;
     unsigned long calls;
 
+    leaves = forgiven || strcmp(entry, "cuCtxGetId") == 0; /* A context that seems dead keeps what is in it. */
+    unit_leaves_objects(leaves);
     snprintf(where, sizeof where, "%s, call %u of %s answering %d", path_name[path], nth, entry, code);
     before = free_bytes();
     world_make(&t, path);
@@ -543,7 +586,8 @@ static void fail_once(enum path path, const char *entry, unsigned nth, int code)
         ck_assert_msg(forgiven, "%s: went unnoticed", where);
     } else {
         ck_assert_msg(fits(path, status, code), "%s: %s: %s", where, stepgraph_status_name(status), info.message);
-        ck_assert_msg(info.status == status, "%s: the record says %s", where, stepgraph_status_name((stepgraph_status)info.status));
+        ck_assert_msg(info.status == status, "%s: the record says %s", where,
+                      stepgraph_status_name((stepgraph_status)info.status));
         ck_assert_msg(strcmp(info.call, entry) == 0, "%s: the record blames '%s': %s", where, info.call, info.message);
         ck_assert_msg(info.driver_code == code, "%s: the record has code %d", where, info.driver_code);
         ck_assert_msg(strstr(info.message, entry) != NULL, "%s: the message does not name it: %s", where, info.message);
@@ -562,8 +606,9 @@ static void fail_once(enum path path, const char *entry, unsigned nth, int code)
         works_again(&t);
     }
     world_drop(&t);
+    unit_leaves_objects(0);
     after = free_bytes();
-    if (!forgiven && status != STEPGRAPH_ERR_LOST)
+    if (!leaves && status != STEPGRAPH_ERR_LOST)
         ck_assert_msg(before == after, "%s: %zd bytes of the device are lost", where, (ssize_t)(before - after));
 }
 
@@ -582,7 +627,8 @@ START_TEST(each_driver_call_of_this_path_fails_once)
     status = take(&t, path);
     for (int i = 0; i < ENTRIES; i++)
         after[i] = driver_calls(entries[i]);
-    ck_assert_msg((status == STEPGRAPH_OK) == (path != END_BROKEN), "%s: %s: %s", path_name[path], stepgraph_status_name(status), last_words());
+    ck_assert_msg((status == STEPGRAPH_OK) == (path != END_BROKEN), "%s: %s: %s", path_name[path], stepgraph_status_name(status),
+                  last_words());
     works_again(&t);
     world_drop(&t);
 
@@ -637,8 +683,8 @@ START_TEST(failed_launch_names_the_driver_call_and_fails_the_step)
         int code;
         stepgraph_status status;
         const char *words[3];
-    } kinds[] = { { CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, STEPGRAPH_ERR_DRIVER, { "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "701", NULL } },
-                  { CUDA_ERROR_LAUNCH_FAILED, STEPGRAPH_ERR_LOST, { "CUDA_ERROR_LAUNCH_FAILED", "719", NULL } } };
+    } kinds[] = {{CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, STEPGRAPH_ERR_DRIVER, {"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "701", NULL}},
+                 {CUDA_ERROR_LAUNCH_FAILED, STEPGRAPH_ERR_LOST, {"CUDA_ERROR_LAUNCH_FAILED", "719", NULL}}};
     stepgraph_step *step = step_make(session, "train", 0);
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
     stepgraph_error_info kept = STEPGRAPH_ERROR_INFO_INIT;

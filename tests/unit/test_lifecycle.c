@@ -68,16 +68,16 @@ static CUresult forbid_bad_block(void)
 {
     CUdeviceptr p = w();
     float v = 1;
-    return cu.LaunchKernel(kernels.inc, 1, 1, 1, 1u << 20, 1, 1, 0, stream, (void *[]){ &p, &v }, NULL);
+    return cu.LaunchKernel(kernels.inc, 1, 1, 1, 1u << 20, 1, 1, 0, stream, (void *[]){&p, &v}, NULL);
 }
 
 static const struct {
     const char *name;
     CUresult (*call)(void);
 } forbidden[] = {
-    { "cuCtxSynchronize", forbid_ctx_synchronize }, { "cuStreamSynchronize", forbid_stream_synchronize },
-    { "cuStreamQuery", forbid_stream_query },       { "cuMemAlloc", forbid_alloc },
-    { "cuMemAllocHost", forbid_alloc_host },        { "cuLaunchKernel", forbid_bad_block },
+    {"cuCtxSynchronize", forbid_ctx_synchronize}, {"cuStreamSynchronize", forbid_stream_synchronize},
+    {"cuStreamQuery", forbid_stream_query},       {"cuMemAlloc", forbid_alloc},
+    {"cuMemAllocHost", forbid_alloc_host},        {"cuLaunchKernel", forbid_bad_block},
 };
 enum { FORBIDDEN = sizeof forbidden / sizeof *forbidden };
 
@@ -158,7 +158,7 @@ START_TEST(failed_launch_through_the_wrapper_is_the_first_cause)
     OK(stepgraph_step_mark(step, "forward"));
     counted_inc(session, NULL, p, 1);
     call.function = kernels.inc;
-    call.arguments = (void *[]){ &p, &v };
+    call.arguments = (void *[]){&p, &v};
     call.block[0] = 1u << 20;
     FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_session_launch(session, &call), "cuLaunchKernel");
     /* Everything after it fails too, with other words; end remembers the first. */
@@ -192,7 +192,7 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
     CU(CtxSetCurrent(mine));
     begin_recording(step);
     counted_inc(session, NULL, p, 1);
-    FAILS(STEPGRAPH_ERR_DRIVER, counted(session, NULL, foreign.inc, (void *[]){ &p, &v }), "cuLaunchKernel");
+    FAILS(STEPGRAPH_ERR_DRIVER, counted(session, NULL, foreign.inc, (void *[]){&p, &v}), "cuLaunchKernel");
     CU(StreamIsCapturing(stream, &alive));
     ck_assert_int_eq(alive, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     counted_inc(session, NULL, p, 1);
@@ -389,7 +389,7 @@ START_TEST(tripwire_stream_catches_work_on_the_legacy_stream)
     begin_recording(step);
     inc(stream, p, 1);
     OK(stepgraph_step_mark(step, "loss"));
-    ck_assert_int_eq(cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &p, &v }, NULL),
+    ck_assert_int_eq(cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p, &v}, NULL),
                      CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "loss");
     works_again(step);
@@ -434,7 +434,8 @@ START_TEST(capture_ended_behind_our_back_is_survived)
 }
 END_TEST
 
-/* ---- several steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- several steps ----------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(steps_of_a_session_replay_in_any_order)
 {
@@ -492,7 +493,7 @@ START_TEST(replay_of_another_step_while_one_records_is_refused)
     inc(stream, w(), 1);
     status = stepgraph_step_replay(a); /* Into a capturing stream it would kill the recording. */
     ck_assert_msg(status == STEPGRAPH_ERR_STATE, "%s: %s", stepgraph_status_name(status), last_words());
-    ck_assert_msg(lacks(last_words(), (const char *[]){ "recorder", NULL }) == NULL, "%s", last_words());
+    ck_assert_msg(lacks(last_words(), (const char *[]){"recorder", NULL}) == NULL, "%s", last_words());
     STATE_IS(a, STEPGRAPH_STEP_READY);
     OK(stepgraph_step_end(b));
     OK(stepgraph_step_replay(a));
@@ -598,7 +599,8 @@ START_TEST(destroy_waits_for_replays_in_flight)
 }
 END_TEST
 
-/* ---- accounting ------------------------------------------------------------------------------------------------------------- */
+/* ---- accounting -------------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(executed_steps_are_counted_apart)
 {
@@ -607,12 +609,12 @@ START_TEST(executed_steps_are_counted_apart)
     uint64_t executed = 0;
 
     pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-#define RUN(kind, times)                                   \
-    for (int i_ = 0; i_ < (times); i_++) {                 \
-        OK(stepgraph_step_run_begin(step, kind));          \
-        inc(stream, w(), 1);                               \
-        OK(stepgraph_step_run_end(step));                  \
-        executed++;                                        \
+#define RUN(kind, times)                                                                                                         \
+    for (int i_ = 0; i_ < (times); i_++) {                                                                                       \
+        OK(stepgraph_step_run_begin(step, kind));                                                                                \
+        inc(stream, w(), 1);                                                                                                     \
+        OK(stepgraph_step_run_end(step));                                                                                        \
+        executed++;                                                                                                              \
     }
     RUN(STEPGRAPH_RUN_WARMUP, 3);
     record(step, body_inc, pin);
@@ -702,7 +704,8 @@ START_TEST(first_replay_carries_no_upload)
 }
 END_TEST
 
-/* ---- a forked child ---------------------------------------------------------------------------------------------------------- */
+/* ---- a forked child ----------------------------------------------------------------------------------------------------------
+ */
 
 static void body_empty(void *nothing)
 {
@@ -712,8 +715,9 @@ static void body_empty(void *nothing)
 /* In the child: the number of the first call that did not answer LOST, or 0. It must not touch the driver, nor print. */
 static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_step *prepared, stepgraph_pin *cell)
 {
-    static const char *const entries[] = { "cuCtxGetId",         "cuCtxPushCurrent",  "cuGraphLaunch", "cuStreamSynchronize", "cuMemFree",
-                                           "cuGraphExecDestroy", "cuMemcpyHtoDAsync", "cuMemFreeHost", "cuStreamDestroy" };
+    static const char *const entries[] = {"cuCtxGetId",          "cuCtxPushCurrent", "cuGraphLaunch",
+                                          "cuStreamSynchronize", "cuMemFree",        "cuGraphExecDestroy",
+                                          "cuMemcpyHtoDAsync",   "cuMemFreeHost",    "cuStreamDestroy"};
     enum { ENTRIES = sizeof entries / sizeof *entries };
     unsigned long calls[ENTRIES];
     float v = 1;
@@ -721,13 +725,13 @@ static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_s
 
     for (int i = 0; i < ENTRIES; i++)
         calls[i] = driver_calls(entries[i]);
-#define LOST(call)                              \
-    do {                                        \
-        number++;                               \
-        if ((call) != STEPGRAPH_ERR_LOST)       \
-            return number;                      \
-        if (!*last_words())                     \
-            return 100 + number;                \
+#define LOST(call)                                                                                                               \
+    do {                                                                                                                         \
+        number++;                                                                                                                \
+        if ((call) != STEPGRAPH_ERR_LOST)                                                                                        \
+            return number;                                                                                                       \
+        if (!*last_words())                                                                                                      \
+            return 100 + number;                                                                                                 \
     } while (0)
     LOST(stepgraph_step_replay(ready));
     LOST(stepgraph_session_wait(session));
@@ -782,7 +786,9 @@ START_TEST(forked_child_is_told_and_does_no_harm)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-    ck_assert_msg(WEXITSTATUS(status) == 0, "call number %d of the child did not answer LOST (50 and more: see there; over 100: without words)", WEXITSTATUS(status));
+    ck_assert_msg(WEXITSTATUS(status) == 0,
+                  "call number %d of the child did not answer LOST (50 and more: see there; over 100: without words)",
+                  WEXITSTATUS(status));
     /* The parent has lost nothing, and nothing ran. */
     ck_assert_float_eq(pin_float(pin), 0);
     OK(stepgraph_step_replay(ready));
@@ -793,7 +799,8 @@ START_TEST(forked_child_is_told_and_does_no_harm)
 }
 END_TEST
 
-/* ---- contexts that go away ------------------------------------------------------------------------------------------------------ */
+/* ---- contexts that go away
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct doomed {
     CUcontext context;
@@ -805,13 +812,14 @@ struct doomed {
 static struct doomed doomed_make(int own_context)
 {
     stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
-    struct doomed d = { 0 };
+    struct doomed d = {0};
     CUcontext mine = NULL;
     CUdevice device;
     struct unit_kernels its = kernels;
     CUdeviceptr p;
     float v = 1;
 
+    unit_leaves_objects(1);
     CU(CtxGetCurrent(&mine));
     CU(DeviceGet(&device, 0));
     if (own_context) {
@@ -829,7 +837,7 @@ static struct doomed doomed_make(int own_context)
     p = stepgraph_pin_address(d.pin);
     OK(stepgraph_step_prepare(d.ready));
     OK(stepgraph_step_capture(d.ready));
-    OK(counted(d.session, NULL, its.inc, (void *[]){ &p, &v }));
+    OK(counted(d.session, NULL, its.inc, (void *[]){&p, &v}));
     OK(stepgraph_step_end(d.ready));
     OK(stepgraph_step_replay(d.ready));
     OK(stepgraph_step_prepare(d.prepared));
@@ -896,7 +904,7 @@ END_TEST
 START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
 {
     struct doomed d = doomed_make(1);
-    CUcontext mine = NULL, other[4] = { NULL };
+    CUcontext mine = NULL, other[4] = {NULL};
     CUdevice device;
     int i, same = 0;
 
@@ -934,7 +942,8 @@ static Suite *make(void)
 {
     Suite *suite = suite_create("lifecycle");
     TCase *broken = unit_case(suite, "broken recordings"), *several = unit_case(suite, "several steps"),
-          *accounts = unit_case(suite, "accounting"), *child = unit_case(suite, "forked child"), *context = unit_case(suite, "context"), *last;
+          *accounts = unit_case(suite, "accounting"), *child = unit_case(suite, "forked child"),
+          *context = unit_case(suite, "context"), *last;
 
     tcase_add_loop_test(broken, forbidden_call_is_reported_with_its_stage, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_in_the_last_stage_is_reported_by_end, 0, FORBIDDEN);

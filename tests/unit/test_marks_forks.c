@@ -330,9 +330,9 @@ struct two {
 
 static struct two two_make(uint32_t flags)
 {
-    struct two t = { step_make(session, "forked", flags), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"),
-                     pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c"),
-                     stream_make(CU_STREAM_NON_BLOCKING) };
+    struct two t = {step_make(session, "forked", flags), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"),
+                    pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c"),
+                    stream_make(CU_STREAM_NON_BLOCKING)};
 
     return t;
 }
@@ -462,8 +462,9 @@ START_TEST(unjoined_side_stream_is_named)
     inc(stream, stepgraph_pin_address(t.a), 1);
     OK(stepgraph_step_join(t.step, other));
     status = stepgraph_step_end(t.step);
-    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status), last_words());
-    ck_assert_msg(lacks(last_words(), (const char *[]){ "copy.stream", "join", NULL }) == NULL, "%s", last_words());
+    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status),
+                  last_words());
+    ck_assert_msg(lacks(last_words(), (const char *[]){"copy.stream", "join", NULL}) == NULL, "%s", last_words());
     ck_assert_msg(strstr(last_words(), "joined.one") == NULL, "%s", last_words());
     STATE_IS(t.step, STEPGRAPH_STEP_FAILED);
     ck_assert_float_eq(pin_float(t.a), 0);
@@ -483,7 +484,8 @@ START_TEST(work_after_the_join_is_refused)
     OK(stepgraph_step_join(t.step, t.side));
     inc(t.side, stepgraph_pin_address(t.b), 1); /* Nothing waits for this one. */
     status = stepgraph_step_end(t.step);
-    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status), last_words());
+    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status),
+                  last_words());
     streams_work_again(&t);
 }
 END_TEST
