@@ -83,14 +83,21 @@ static void begin(const comparison *c, stepgraph_finding *f, stepgraph_finding_k
         f->argument = UINT32_MAX;
 }
 
-static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d)
+/* whole: the word whose upper half changed and may be one of a double; else NULL. */
+static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d, const sg__graph_difference *whole)
 {
+    char place[192], values[256], as_double[128] = "";
     stepgraph_finding f;
-    char place[192], values[256];
+    double g[2];
 
     begin(c, &f, STEPGRAPH_FINDING_CHANGING_SCALAR, d, place, sizeof place);
     describe_scalars(d, values, sizeof values);
-    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s", place, values);
+    if (whole != NULL) {
+        memcpy(&g[0], &whole->before, 8);
+        memcpy(&g[1], &whole->after, 8);
+        snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
+    }
+    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s%s", place, values, as_double);
     snprintf(f.advice, sizeof f.advice, "%s",
              d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
                                            : "record again for each such value, or make it the same in every step");
@@ -229,13 +236,14 @@ static unsigned int bytes_of_value(uint32_t a, uint32_t b, uint32_t again)
 static stepgraph_status report_part(comparison *c, const sg__graph_difference *d, unsigned int offset, unsigned int bytes)
 {
     const uint64_t mask = ((uint64_t)1 << 8 * bytes) - 1;
+    bool upper = offset == 4 && bytes == 4 && (uint32_t)d->before == (uint32_t)d->after;
     sg__graph_difference part = *d;
 
     part.offset += offset;
     part.bytes = bytes < d->bytes ? bytes : d->bytes;
     part.before = d->before >> 8 * offset & mask;
     part.after = d->after >> 8 * offset & mask;
-    return report_scalar(c, &part);
+    return report_scalar(c, &part, upper ? d : NULL);
 }
 
 /* A word of a struct: name the value in it that changed, or say that it is padding. */
@@ -250,7 +258,7 @@ static stepgraph_status classify_in_struct(comparison *c, const sg__graph_differ
     if (low == 0 && high == 0)
         return report_noise(c, d);
     if (low == 4 && high == 4)
-        return report_scalar(c, d);
+        return report_scalar(c, d, NULL);
     if (low != 0)
         status = report_part(c, d, 0, low);
     return status == STEPGRAPH_OK && high != 0 ? report_part(c, d, 4, high) : status;
@@ -278,7 +286,7 @@ static stepgraph_status classify(void *user, const sg__graph_difference *d)
     if (operand || d->place == SG__WORD_HOST ||
         ((before != SG__NOWHERE || after != SG__NOWHERE) && like_address(d->before) && like_address(d->after)))
         return report_pointer(c, d);
-    return in_struct(c, d) ? classify_in_struct(c, d) : report_scalar(c, d);
+    return in_struct(c, d) ? classify_in_struct(c, d) : report_scalar(c, d, NULL);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
