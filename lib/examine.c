@@ -404,14 +404,20 @@ static stepgraph_status examine_table(examination *e, const sg__graph_word *word
     return add(e, &f);
 }
 
-/* One byte past a pin of ours, in what the driver gave us for it: the end of a range, as kernels take it. Past an adopted pin may be
- * another buffer of the host's, which nobody can tell from an end. */
+/* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
+ * tell the end from its beginning. */
 static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 {
-    const stepgraph_pin *pin = sg__pin_at(e->step->session, address - 1);
+    const stepgraph_session *session = e->step->session;
+    const stepgraph_pin *pin = sg__pin_at(session, address - 1);
     sg__allocation item;
 
-    return pin != NULL && !pin->adopted && sg__allocation_ask(e->step->session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
+    if (pin == NULL || address == session->commit_table)
+        return pin != NULL;
+    for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
+        if (sg__table_holds(step->tables, address))
+            return true;
+    return !pin->adopted && sg__allocation_ask(session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
            item.start <= pin->address;
 }
 
@@ -425,7 +431,8 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     char place[256], what[160];
     bool known;
 
-    if (where.where == SG__NOWHERE && word->place == SG__WORD_ARGUMENT && is_end_of_pin(e, word->value))
+    if ((where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && word->place == SG__WORD_ARGUMENT &&
+        is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
     if (where.where == SG__NOWHERE) {
         status = remember(e, word, &known);

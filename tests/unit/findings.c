@@ -8,7 +8,7 @@ struct more_driver more;
 struct audit_kernels made_for;
 
 static CUmodule module;
-static stepgraph_audit *reports[64];
+static stepgraph_audit *reports[256];
 static void *locked[64];
 static unsigned n_reports, n_locked;
 
