@@ -147,6 +147,7 @@ stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawi
 {
     drawing d = {.step = step};
     stepgraph_status status;
+    bool failed;
 
     sg__error_clear();
     if (step == NULL || path == NULL)
@@ -165,7 +166,8 @@ stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawi
                 draw_dot(&d);
             else
                 draw_json(&d);
-            if (fclose(d.file) != 0)
+            failed = ferror(d.file) != 0;
+            if (fclose(d.file) != 0 || failed)
                 status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
         }
     }
