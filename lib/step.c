@@ -168,13 +168,15 @@ static void drop_graph(stepgraph_step *step)
     for (size_t i = 0; i < step->n_used; i++)
         step->used[i]->users--;
     free(step->used);
+    free(step->watched);
     free(step->used_feeds);
     free(step->sources);
     step->used = NULL;
+    step->watched = NULL;
     step->used_feeds = NULL;
     step->sources = NULL;
-    step->n_used = step->n_sources = 0;
-    step->watches_adopted = step->watches_copies = step->not_run = step->outputs_stale = false;
+    step->n_used = step->n_watched = step->n_sources = 0;
+    step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
     step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
@@ -455,8 +457,8 @@ static void note_feeds(stepgraph_step *step)
 /* All memory that is not the library's own is still what it was when the step was recorded. */
 static stepgraph_status check_alive(const stepgraph_step *step)
 {
-    for (size_t i = 0; step->watches_adopted && i < step->n_used; i++) {
-        stepgraph_status status = sg__pin_check(step->used[i]);
+    for (size_t i = 0; i < step->n_watched; i++) {
+        stepgraph_status status = sg__pin_check(step->watched[i]);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
