@@ -153,15 +153,18 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
 static void drop_graph(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
+    bool idle = step->exec == NULL;
 
     if (step->exec != NULL && sg__session_lives(session) && session->capturing == NULL &&
         session->driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
-        (void)sg__session_wait(session);
+        idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
-    sg__table_free(session, &step->tables);
+    /* The next recording can use them again: freeing device memory waits for all that runs on the device. */
+    if (!idle)
+        sg__table_free(session, &step->tables);
     step->exec = NULL;
     step->graph = NULL;
 
@@ -234,7 +237,7 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
-    status = sg__table_add(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    status = sg__table_renew(step->session, &step->tables, 2 * step->session->n_pins + 64);
     sg__leave(step->session);
     if (status == STEPGRAPH_OK)
         move(step, STEPGRAPH_STEP_PREPARED);
@@ -582,6 +585,7 @@ void stepgraph_step_destroy(stepgraph_step *step)
     if (step == NULL)
         return;
     unwind(step);
+    sg__table_free(step->session, &step->tables);
     sg__sides_free(step);
     sg__stages_free(step);
     stepgraph_audit_destroy(step->audit);
