@@ -604,6 +604,16 @@ bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin)
     return step->n_used > 0 && bsearch(&pin, step->used, step->n_used, sizeof *step->used, by_address) != NULL;
 }
 
+/* The driver knows an allocation by a number that it never uses again, so one pin stands for all that were adopted from it. They are
+ * neighbours in step->used. */
+static void watch(stepgraph_step *step, stepgraph_pin *pin)
+{
+    if (!pin->adopted || !pin->verifiable)
+        return;
+    if (step->n_watched == 0 || step->watched[step->n_watched - 1]->buffer_id != pin->buffer_id)
+        step->watched[step->n_watched++] = pin;
+}
+
 static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
 {
     const stepgraph_session *session = step->session;
@@ -612,16 +622,16 @@ static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
     for (size_t i = 0; i < session->n_pins; i++)
         n += used[i] ? 1 : 0;
     step->used = malloc((n + 1) * sizeof *step->used);
+    step->watched = malloc((n + 1) * sizeof *step->watched);
     step->used_feeds = calloc(n + 1, sizeof *step->used_feeds);
-    if (step->used == NULL || step->used_feeds == NULL)
+    if (step->used == NULL || step->watched == NULL || step->used_feeds == NULL)
         return sg__fail_memory("host", n * sizeof *step->used);
-    step->watches_adopted = false;
     for (size_t i = 0; i < session->n_pins; i++)
         if (used[i]) {
             stepgraph_pin *pin = session->pins[i];
             pin->users++;
-            step->watches_adopted |= pin->adopted && pin->verifiable;
             step->used[step->n_used++] = pin;
+            watch(step, pin);
         }
     step->stats.pins_used = step->n_used;
     return STEPGRAPH_OK;

@@ -148,10 +148,11 @@ if os.path.exists(quickstart):
         figures.append(f"quickstart: no figures: {error}")
 
 for test in suite(benchmarks, "bench"):
-    status, text = run("bench", test["name"], on_this_driver(test["cmd"]), test["env"])
+    command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]
+    status, text = run("bench", test["name"], command, test["env"])
     count("bench", test["name"], status, text)
-    figures.append(f"{test['name']}:")
-    figures += ["    " + line for line in text.strip().splitlines()[-25:]]
+    # The short table that it ends with.
+    figures += text.strip().rpartition("\n\n")[2].splitlines()[-15:] if status == 0 else []
 
 
 def card():
