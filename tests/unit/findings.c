@@ -18,16 +18,17 @@ static void look_up(void)
 {
     if (module)
         return;
-#define X(name, version, signature)                                              \
-    *(void **)&more.name = stepgraph_session_symbol(session, "cu" #name, version); \
+#define X(name, version, signature)                                                                                              \
+    *(void **)&more.name = stepgraph_session_symbol(session, "cu" #name, version);                                               \
     ck_assert_msg(more.name != NULL, "the driver lacks cu%s", #name);
     MORE_ENTRIES(X)
 #undef X
     CU(ModuleLoadData(&module, test_kernels_ptx));
 #define X(name) CU(ModuleGetFunction(&made_for.name, module, #name));
-    X(inner) X(packed) X(adam) X(dropout) X(hyper) X(adam_struct) X(padded) X(views) X(fill) X(wide)
+    X(inner)
+    X(packed) X(adam) X(dropout) X(hyper) X(adam_struct) X(padded) X(views) X(fill) X(wide)
 #undef X
-    CU(ModuleGetFunction(&made_for.scale, module, "_ZN3net5scaleEPff"));
+        CU(ModuleGetFunction(&made_for.scale, module, "_ZN3net5scaleEPff"));
 }
 
 static void give_back(void)
@@ -125,12 +126,12 @@ stepgraph_audit_summary summary_of(const stepgraph_audit *report)
 
 void adam(CUdeviceptr w, CUdeviceptr g, float rate, float correction, int step)
 {
-    launch(stream, made_for.adam, 1, (void *[]){ &w, &g, &rate, &correction, &step });
+    launch(stream, made_for.adam, 1, (void *[]){&w, &g, &rate, &correction, &step});
 }
 
 void scale(CUdeviceptr p, float by)
 {
-    launch(stream, made_for.scale, 1, (void *[]){ &p, &by });
+    launch(stream, made_for.scale, 1, (void *[]){&p, &by});
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -171,7 +172,7 @@ static void *free_it(void *given)
 
 void free_elsewhere(CUdeviceptr memory)
 {
-    struct freeing f = { .memory = memory };
+    struct freeing f = {.memory = memory};
     pthread_t thread;
 
     forget_device(memory);
@@ -207,14 +208,14 @@ stepgraph_finding found(const stepgraph_audit *report, const struct wanted *want
         hit = finding;
         hits++;
     }
-    ck_assert_msg(hits == 1, "%u findings of kind %u at node %d, argument %d, offset %u: %s", hits, wanted->kind, (int)wanted->node,
-                  (int)wanted->argument, wanted->offset, text);
+    ck_assert_msg(hits == 1, "%u findings of kind %u at node %d, argument %d, offset %u: %s", hits, wanted->kind,
+                  (int)wanted->node, (int)wanted->argument, wanted->offset, text);
     ck_assert_msg(hit.fault == wanted->fault, "fault is %u: %s", hit.fault, hit.text);
     ck_assert_msg(strstr(hit.node_name, wanted->name) != NULL && (wanted->name[0] != '\0' || hit.node_name[0] == '\0'),
                   "the node is called '%s' instead of '%s'", hit.node_name, wanted->name);
     ck_assert_msg(lacks(hit.text, words) == NULL, "the text lacks '%s': %s", lacks(hit.text, words), hit.text);
-    ck_assert_msg(lacks(hit.advice, (const char *const[]){ wanted->advice, NULL }) == NULL, "the advice lacks '%s': %s", wanted->advice,
-                  hit.advice);
+    ck_assert_msg(lacks(hit.advice, (const char *const[]){wanted->advice, NULL}) == NULL, "the advice lacks '%s': %s",
+                  wanted->advice, hit.advice);
     ck_assert_msg((hit.advice[0] != '\0') == (wanted->advice[0] != '\0'), "the advice is '%s'", hit.advice);
     ck_assert_msg(strstr(text, hit.text) != NULL, "the report's text lacks: %s", hit.text);
     return hit;
@@ -292,7 +293,7 @@ static const char *skip_list(const char *p, int depth, char end)
 
 static const char *skip_value(const char *p, int depth)
 {
-    static const char *const words[] = { "true", "false", "null" };
+    static const char *const words[] = {"true", "false", "null"};
     char *end;
 
     p = skip_space(p);

@@ -1,6 +1,6 @@
 /*
- * What the tests of the audit share: recording in two lines, reports that are given back after the test, and saying which findings a report
- * must hold.
+ * What the tests of the audit share: recording in two lines, reports that are given back after the test, and saying which
+ * findings a report must hold.
  */
 #ifndef UNIT_FINDINGS_H
 #define UNIT_FINDINGS_H
@@ -9,21 +9,21 @@
 
 /* ---- more of the driver ------------------------------------------------------------------------------------------ */
 
-#define MORE_ENTRIES(X)                                                                                                  \
-    X(DeviceGetCount, 2000, (int *))                                                                                     \
-    X(MemcpyAsync, 4000, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                   \
-    X(MemcpyDtoHAsync, 3020, (void *, CUdeviceptr, size_t, CUstream))                                                    \
-    X(MemsetD32Async, 3020, (CUdeviceptr, unsigned, size_t, CUstream))                                                   \
-    X(MemAllocAsync, 11020, (CUdeviceptr *, size_t, CUstream))                                                           \
-    X(MemFreeAsync, 11020, (CUdeviceptr, CUstream))                                                                      \
-    X(StreamBeginCapture, 10010, (CUstream, CUstreamCaptureMode))                                                        \
-    X(StreamEndCapture, 10000, (CUstream, CUgraph *))                                                                    \
+#define MORE_ENTRIES(X)                                                                                                          \
+    X(DeviceGetCount, 2000, (int *))                                                                                             \
+    X(MemcpyAsync, 4000, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                           \
+    X(MemcpyDtoHAsync, 3020, (void *, CUdeviceptr, size_t, CUstream))                                                            \
+    X(MemsetD32Async, 3020, (CUdeviceptr, unsigned, size_t, CUstream))                                                           \
+    X(MemAllocAsync, 11020, (CUdeviceptr *, size_t, CUstream))                                                                   \
+    X(MemFreeAsync, 11020, (CUdeviceptr, CUstream))                                                                              \
+    X(StreamBeginCapture, 10010, (CUstream, CUstreamCaptureMode))                                                                \
+    X(StreamEndCapture, 10000, (CUstream, CUgraph *))                                                                            \
     X(StreamGetCaptureInfo, 11030, (CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *)) \
-    X(StreamUpdateCaptureDependencies, 11030, (CUstream, CUgraphNode *, size_t, unsigned))                               \
-    X(GraphAddChildGraphNode, 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph))                     \
-    X(GraphInstantiateWithParams, 12000, (CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))                      \
-    X(GraphUpload, 11010, (CUgraphExec, CUstream))                                                                       \
-    X(GraphExecDestroy, 10000, (CUgraphExec))                                                                            \
+    X(StreamUpdateCaptureDependencies, 11030, (CUstream, CUgraphNode *, size_t, unsigned))                                       \
+    X(GraphAddChildGraphNode, 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph))                             \
+    X(GraphInstantiateWithParams, 12000, (CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))                              \
+    X(GraphUpload, 11010, (CUgraphExec, CUstream))                                                                               \
+    X(GraphExecDestroy, 10000, (CUgraphExec))                                                                                    \
     X(GraphDestroy, 10000, (CUgraph))
 
 /* As cu: more.MemAllocAsync(...). */
@@ -34,10 +34,10 @@ struct more_driver {
 };
 extern struct more_driver more;
 
-#define MORE(call)                                                            \
-    do {                                                                      \
-        CUresult r_ = more.call;                                              \
-        ck_assert_msg(r_ == CUDA_SUCCESS, "cu%s answers %d", #call, (int)r_); \
+#define MORE(call)                                                                                                               \
+    do {                                                                                                                         \
+        CUresult r_ = more.call;                                                                                                 \
+        ck_assert_msg(r_ == CUDA_SUCCESS, "cu%s answers %d", #call, (int)r_);                                                    \
     } while (0)
 
 /* Of the primary context; the C++ one is net::scale. */
@@ -120,21 +120,21 @@ struct wanted {
 stepgraph_finding found(const stepgraph_audit *report, const struct wanted *wanted, const char *const *words);
 
 /* FOUND(report, FREED, 3, "adam", 1, 0, "keep", "words", ...): a fault. */
-#define FOUND(report, kind, node, name, argument, offset, advice, ...)                                                \
-    found(report, &(struct wanted){ STEPGRAPH_FINDING_##kind, 1, node, name, argument, offset, advice },              \
-          (const char *const[]){ __VA_ARGS__, NULL })
+#define FOUND(report, kind, node, name, argument, offset, advice, ...)                                                           \
+    found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, 1, node, name, argument, offset, advice},                           \
+          (const char *const[]){__VA_ARGS__, NULL})
 /* The same, but no fault. */
-#define NOTED(report, kind, node, name, argument, offset, advice, ...)                                                \
-    found(report, &(struct wanted){ STEPGRAPH_FINDING_##kind, 0, node, name, argument, offset, advice },              \
-          (const char *const[]){ __VA_ARGS__, NULL })
+#define NOTED(report, kind, node, name, argument, offset, advice, ...)                                                           \
+    found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, 0, node, name, argument, offset, advice},                           \
+          (const char *const[]){__VA_ARGS__, NULL})
 
 /* The report counts as many of each. */
-#define HOLDS(report, want_faults, want_findings)                                                                     \
-    do {                                                                                                              \
-        stepgraph_audit_summary s_ = summary_of(report);                                                              \
-        ck_assert_msg(s_.faults == (want_faults) && s_.findings == (want_findings),                                   \
-                      "%llu faults and %llu findings instead of %d and %d: %s", (unsigned long long)s_.faults,        \
-                      (unsigned long long)s_.findings, (int)(want_faults), (int)(want_findings), stepgraph_audit_text(report)); \
+#define HOLDS(report, want_faults, want_findings)                                                                                \
+    do {                                                                                                                         \
+        stepgraph_audit_summary s_ = summary_of(report);                                                                         \
+        ck_assert_msg(s_.faults == (want_faults) && s_.findings == (want_findings),                                              \
+                      "%llu faults and %llu findings instead of %d and %d: %s", (unsigned long long)s_.faults,                   \
+                      (unsigned long long)s_.findings, (int)(want_faults), (int)(want_findings), stepgraph_audit_text(report));  \
     } while (0)
 #define CLEAN(report) HOLDS(report, 0, 0)
 

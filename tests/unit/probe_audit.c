@@ -1,18 +1,18 @@
 /*
- * What reading and auditing a recording costs beside making it launchable, and what comparing two costs, by number of nodes. The times are
- * printed and judge nothing.
+ * What reading and auditing a recording costs beside making it launchable, and what comparing two costs, by number of nodes. The
+ * times are printed and judge nothing.
  *
  *     probe_audit [--json FILE] [--nodes LARGEST] [--repeat N]
  *
- * "audit" is the time of stepgraph_step_end() less that of the same driver calls made raw on the same work: end of the capture, instantiate,
- * upload. Medians. With cusim the times are those of a simulation.
+ * "audit" is the time of stepgraph_step_end() less that of the same driver calls made raw on the same work: end of the capture,
+ * instantiate, upload. Medians. With cusim the times are those of a simulation.
  */
 #include <time.h>
 
 #include "findings.h"
 
 enum { SIZES = 7, REPEATS_MAX = 101, PINS = 64, OUTSIDE = 16 };
-static const int sizes[SIZES] = { 100, 300, 1000, 2000, 3000, 5000, 10000 };
+static const int sizes[SIZES] = {100, 300, 1000, 2000, 3000, 5000, 10000};
 static int largest = 10000, repeat = 7;
 static const char *json;
 
@@ -109,7 +109,7 @@ static double time_of_comparing(const stepgraph_step *a, const stepgraph_step *b
 static struct figures measure(int nodes)
 {
     double end[REPEATS_MAX], all[REPEATS_MAX], instantiate[REPEATS_MAX], two[REPEATS_MAX], three[REPEATS_MAX];
-    struct figures f = { .nodes = nodes };
+    struct figures f = {.nodes = nodes};
 
     for (int i = 0; i < repeat; i++) {
         stepgraph_step *steps[3];
@@ -139,7 +139,8 @@ static void print(const struct figures *f, int n)
 
     OK(stepgraph_session_get_info(session, &info));
     printf("%s: %s\n", info.software ? "cusim (a simulation on the CPU)" : "cuda", info.device_name);
-    printf("%8s %14s %14s %14s %14s %14s %16s\n", "nodes", "end, us", "instantiate", "audit, us", "us a node", "of instantiate", "compare, us/node");
+    printf("%8s %14s %14s %14s %14s %14s %16s\n", "nodes", "end, us", "instantiate", "audit, us", "us a node", "of instantiate",
+           "compare, us/node");
     for (int i = 0; i < n; i++)
         printf("%8d %14.1f %14.1f %14.1f %14.4f %14.3f %16.4f\n", f[i].nodes, f[i].end_us, f[i].instantiate_us, f[i].audit_us,
                f[i].audit_us / f[i].nodes, f[i].audit_us / f[i].instantiate_us, f[i].compare_us / f[i].nodes);
@@ -147,14 +148,16 @@ static void print(const struct figures *f, int n)
         return;
     file = fopen(json, "w");
     ck_assert_msg(file != NULL, "cannot write %s", json);
-    fprintf(file, "{\n  \"driver\": \"%s\",\n  \"device\": \"%s\",\n  \"repeat\": %d,\n  \"sizes\": [", info.software ? "cusim" : "cuda",
-            info.device_name, repeat);
+    fprintf(file, "{\n  \"driver\": \"%s\",\n  \"device\": \"%s\",\n  \"repeat\": %d,\n  \"sizes\": [",
+            info.software ? "cusim" : "cuda", info.device_name, repeat);
     for (int i = 0; i < n; i++)
         fprintf(file,
                 "%s\n    { \"nodes\": %d, \"end_us\": %.2f, \"raw_us\": %.2f, \"instantiate_us\": %.2f, \"audit_us\": %.2f, "
-                "\"audit_us_per_node\": %.5f, \"audit_of_instantiate\": %.4f, \"compare_us_per_node\": %.5f, \"compare_three_us_per_node\": %.5f }",
-                i ? "," : "", f[i].nodes, f[i].end_us, f[i].raw_us, f[i].instantiate_us, f[i].audit_us, f[i].audit_us / f[i].nodes,
-                f[i].audit_us / f[i].instantiate_us, f[i].compare_us / f[i].nodes, f[i].compare_three_us / f[i].nodes);
+                "\"audit_us_per_node\": %.5f, \"audit_of_instantiate\": %.4f, \"compare_us_per_node\": %.5f, "
+                "\"compare_three_us_per_node\": %.5f }",
+                i ? "," : "", f[i].nodes, f[i].end_us, f[i].raw_us, f[i].instantiate_us, f[i].audit_us,
+                f[i].audit_us / f[i].nodes, f[i].audit_us / f[i].instantiate_us, f[i].compare_us / f[i].nodes,
+                f[i].compare_three_us / f[i].nodes);
     fprintf(file, "\n  ]\n}\n");
     ck_assert_int_eq(fclose(file), 0);
 }

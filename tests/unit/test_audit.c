@@ -35,7 +35,8 @@ START_TEST(memory_without_a_pin_is_named_by_node_argument_and_kernel)
     axpb(stream, pin, buffer, 2);
     report = refused(step);
     HOLDS(report, 1, 1);
-    f = FOUND(report, UNREGISTERED, 1, "axpb", 1, 0, "stepgraph_pin_create", "node 1", "axpb", "arg 1 +0", "4096 bytes that no pin covers");
+    f = FOUND(report, UNREGISTERED, 1, "axpb", 1, 0, "stepgraph_pin_create", "node 1", "axpb", "arg 1 +0",
+              "4096 bytes that no pin covers");
     ck_assert_uint_eq(f.before, buffer);
     ck_assert_uint_eq(f.after, 0);
     ck_assert_uint_eq(f.bytes, 8);
@@ -75,8 +76,8 @@ START_TEST(words_of_a_refusal_name_every_fault_of_a_few)
 
     axpb(stream, a, b, 1);
     inc(stream, b, 1);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "'train'", "3 faults", "node 0  axpb  arg 0 +0", "node 0  axpb  arg 1 +0",
-          "node 1  inc  arg 0 +0", "pin it");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "'train'", "3 faults", "node 0  axpb  arg 0 +0",
+          "node 0  axpb  arg 1 +0", "node 1  inc  arg 0 +0", "pin it");
 }
 END_TEST
 
@@ -93,8 +94,8 @@ END_TEST
 START_TEST(pointers_inside_a_struct_are_named_by_their_byte)
 {
     CUdeviceptr buffer = device_make(64);
-    struct Inner in = { .n = 3 };
-    struct Views views = { .n = 1 };
+    struct Inner in = {.n = 3};
+    struct Views views = {.n = 1};
     int k = 1;
     char c = 2;
     stepgraph_step *step;
@@ -107,8 +108,8 @@ START_TEST(pointers_inside_a_struct_are_named_by_their_byte)
     views.out = views.in = pin;
     views.bias = buffer + 4;
     step = recording("train", 0);
-    launch(stream, made_for.inner, 1, (void *[]){ &in, &pin, &k, &c, &pin });
-    launch(stream, made_for.views, 1, (void *[]){ &views });
+    launch(stream, made_for.inner, 1, (void *[]){&in, &pin, &k, &c, &pin});
+    launch(stream, made_for.views, 1, (void *[]){&views});
     report = refused(step);
     HOLDS(report, 2, 2);
     ck_assert_uint_eq(FOUND(report, UNREGISTERED, 0, "inner", 0, 24, "pin it", "arg 0 +24").before, buffer);
@@ -116,16 +117,17 @@ START_TEST(pointers_inside_a_struct_are_named_by_their_byte)
 }
 END_TEST
 
-/* The scan goes by words of 8 bytes, so what a packed struct holds elsewhere is not seen. Two recordings show its bytes when they move. */
+/* The scan goes by words of 8 bytes, so what a packed struct holds elsewhere is not seen. Two recordings show its bytes when they
+ * move. */
 START_TEST(pointer_in_a_packed_struct_is_not_seen)
 {
-    struct Packed in = { .tag = 1, .s = 2 };
+    struct Packed in = {.tag = 1, .s = 2};
     stepgraph_step *step;
 
     use_pin();
     in.a = in.b = device_make(64);
     step = recording("train", 0);
-    launch(stream, made_for.packed, 1, (void *[]){ &in, &pin });
+    launch(stream, made_for.packed, 1, (void *[]){&in, &pin});
     CLEAN(ready(step));
 }
 END_TEST
@@ -138,9 +140,9 @@ START_TEST(pointers_through_extra_are_found)
         int k;
         char c;
         CUdeviceptr last;
-    } packed = { .in.n = 1 };
+    } packed = {.in.n = 1};
     size_t bytes = sizeof packed;
-    void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
     CUdeviceptr buffer = device_make(64);
     stepgraph_step *step;
     stepgraph_audit *report;
@@ -230,9 +232,12 @@ START_TEST(copy_and_set_that_reach_beyond_a_pin_are_found)
     CU(MemcpyDtoDAsync(memory, memory + 20, 16, stream));
     report = refused(step);
     HOLDS(report, 2, 2);
-    ck_assert_uint_eq(FOUND(report, UNREGISTERED, 2, "set", NOWHERE, 0, "pin it", "destination", "28 bytes", "begins in pin 'first'",
-                            "4 bytes beyond").before, memory + 8);
-    FOUND(report, UNREGISTERED, 3, "copy", NOWHERE, 0, "pin it", "source", "16 bytes", "begins in pin 'second'", "4 bytes beyond");
+    ck_assert_uint_eq(FOUND(report, UNREGISTERED, 2, "set", NOWHERE, 0, "pin it", "destination", "28 bytes",
+                            "begins in pin 'first'", "4 bytes beyond")
+                          .before,
+                      memory + 8);
+    FOUND(report, UNREGISTERED, 3, "copy", NOWHERE, 0, "pin it", "source", "16 bytes", "begins in pin 'second'",
+          "4 bytes beyond");
 }
 END_TEST
 
@@ -278,7 +283,8 @@ START_TEST(memory_freed_before_end_is_named)
     free_elsewhere(buffer);
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, FREED, 0, "axpb", 1, 0, "keep the memory allocated", "freed", "65536 bytes stood there").before, buffer);
+    ck_assert_uint_eq(
+        FOUND(report, FREED, 0, "axpb", 1, 0, "keep the memory allocated", "freed", "65536 bytes stood there").before, buffer);
 }
 END_TEST
 
@@ -395,7 +401,8 @@ START_TEST(memory_freed_after_end_is_caught_before_the_next_replay)
         OK(stepgraph_step_replay(step));
     OK(stepgraph_session_wait(session));
     device_drop(buffer);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'train'", "node 1", "axpb", "65536 bytes", "freed", "keep them allocated");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'train'", "node 1", "axpb", "65536 bytes", "freed",
+          "keep them allocated");
     STATE_IS(step, STEPGRAPH_STEP_FAILED);
     ck_assert_uint_eq(step_stats(step).replays, 3);
 }
@@ -410,7 +417,8 @@ START_TEST(memory_freed_and_given_out_again_is_caught_before_the_next_replay)
     OK(stepgraph_session_wait(session));
     device_drop(buffer);
     if (!take_again(buffer, 65536)) {
-        unit_skip("memory_freed_and_given_out_again_is_caught_before_the_next_replay", "this driver does not give an address out again");
+        unit_skip("memory_freed_and_given_out_again_is_caught_before_the_next_replay",
+                  "this driver does not give an address out again");
         return;
     }
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "axpb", "given out again", "buffer id");
@@ -466,17 +474,18 @@ END_TEST
 /* The new values that a commit of many reads stand in a list that no scan of arguments sees. */
 START_TEST(sources_of_commits_are_examined_and_watched)
 {
-    stepgraph_pin *pins[2] = { pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b") };
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
     stepgraph_pin *scratch = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "pool");
     CUdeviceptr fresh = device_make(65536);
-    uint64_t from[2] = { stepgraph_pin_address(scratch), fresh };
+    uint64_t from[2] = {stepgraph_pin_address(scratch), fresh};
     stepgraph_step *step = recording("train", 0);
     stepgraph_audit *report;
 
     OK(stepgraph_pin_commit_many(session, 2, pins, from));
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, UNREGISTERED, NOWHERE, "", NOWHERE, 0, "pin it", "commit of pin 'b'", "no pin covers").before, fresh);
+    ck_assert_uint_eq(FOUND(report, UNREGISTERED, NOWHERE, "", NOWHERE, 0, "pin it", "commit of pin 'b'", "no pin covers").before,
+                      fresh);
 
     step = recording_checked("again", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 1);
     OK(stepgraph_pin_commit_many(session, 2, pins, from));
@@ -502,8 +511,10 @@ START_TEST(batch_from_pageable_memory_is_named)
     CU(MemcpyHtoDAsync(pin, pageable, 4, stream));
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, PAGEABLE, 0, "copy", NOWHERE, 0, "stepgraph_pin_feed", "source", "pageable host memory",
-                            "at every replay").before, (uintptr_t)pageable);
+    ck_assert_uint_eq(
+        FOUND(report, PAGEABLE, 0, "copy", NOWHERE, 0, "stepgraph_pin_feed", "source", "pageable host memory", "at every replay")
+            .before,
+        (uintptr_t)pageable);
 }
 END_TEST
 
@@ -550,8 +561,10 @@ START_TEST(batch_from_page_locked_memory_is_named)
     CU(MemcpyHtoDAsync(pin, batch, 4, stream));
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, PAGE_LOCKED, 0, "copy", NOWHERE, 0, "stepgraph_pin_feed", "source",
-                            "4096 bytes of page-locked host memory").before, (uintptr_t)batch);
+    ck_assert_uint_eq(
+        FOUND(report, PAGE_LOCKED, 0, "copy", NOWHERE, 0, "stepgraph_pin_feed", "source", "4096 bytes of page-locked host memory")
+            .before,
+        (uintptr_t)batch);
 }
 END_TEST
 
@@ -606,10 +619,12 @@ START_TEST(freed_page_locked_memory_is_caught_before_the_very_next_replay)
     OK(stepgraph_session_wait(session));
     page_locked_drop(batch);
     if (_i == 1 && page_locked(4096) != batch) {
-        unit_skip("freed_page_locked_memory_is_caught_before_the_very_next_replay", "this driver does not give an address out again");
+        unit_skip("freed_page_locked_memory_is_caught_before_the_very_next_replay",
+                  "this driver does not give an address out again");
         return;
     }
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "4096 bytes", _i == 1 ? "given out again" : "freed since");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "4096 bytes",
+          _i == 1 ? "given out again" : "freed since");
     ck_assert_uint_eq(step_stats(step).replays, 3);
 }
 END_TEST
@@ -625,10 +640,12 @@ START_TEST(freed_device_side_of_a_copy_is_caught_before_the_very_next_replay)
     OK(stepgraph_session_wait(session));
     device_drop(to);
     if (_i == 1 && !take_again(to, 65536)) {
-        unit_skip("freed_device_side_of_a_copy_is_caught_before_the_very_next_replay", "this driver does not give an address out again");
+        unit_skip("freed_device_side_of_a_copy_is_caught_before_the_very_next_replay",
+                  "this driver does not give an address out again");
         return;
     }
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "65536 bytes", _i == 1 ? "given out again" : "freed since");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "65536 bytes",
+          _i == 1 ? "given out again" : "freed since");
     ck_assert_uint_eq(step_stats(step).replays, 3);
 }
 END_TEST
@@ -647,7 +664,8 @@ START_TEST(freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay)
     OK(stepgraph_session_wait(session));
     device_drop(to);
     if (_i == 1 && !take_again(to, 65536)) {
-        unit_skip("freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay", "this driver does not give an address out again");
+        unit_skip("freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay",
+                  "this driver does not give an address out again");
         return;
     }
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "staging", _i == 1 ? "given out again" : "freed");
@@ -702,7 +720,9 @@ START_TEST(host_function_is_named)
     report = refused(step);
     HOLDS(report, 1, 1);
     ck_assert_str_eq(FOUND(report, HOST_FUNCTION, 1, "host function", NOWHERE, 0, "STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS", "node 1",
-                           "every replay").stage, "logging");
+                           "every replay")
+                         .stage,
+                     "logging");
 }
 END_TEST
 
@@ -743,7 +763,9 @@ START_TEST(allocation_that_outlives_the_graph_is_named)
     report = refused(step);
     HOLDS(report, 1, 1);
     ck_assert_uint_eq(FOUND(report, ALLOCATION, 1, "allocation", NOWHERE, 0, "stepgraph_step_prepare()", "65536 bytes",
-                            "nothing in the graph frees").before, second);
+                            "nothing in the graph frees")
+                          .before,
+                      second);
 }
 END_TEST
 
@@ -810,8 +832,8 @@ START_TEST(kernel_on_another_stream_is_named_with_its_stage)
     counted_inc(session, NULL, pin, 1);
     report = refused(step);
     HOLDS(report, 1, 1);
-    f = FOUND(report, ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_step_fork()", "4 kernel launches were counted", "the graph holds 3",
-              "1 of 2 in stage 'backward'", "another stream");
+    f = FOUND(report, ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_step_fork()", "4 kernel launches were counted",
+              "the graph holds 3", "1 of 2 in stage 'backward'", "another stream");
     ck_assert_uint_eq(f.before, 4);
     ck_assert_uint_eq(f.after, 3);
     CU(StreamSynchronize(other));
@@ -833,9 +855,10 @@ START_TEST(synchronous_read_is_named_where_copies_are_counted)
     stepgraph_session_count(session, STEPGRAPH_KIND_COPY, 1);
     CU(MemcpyDtoH(&loss, pin, 4));
     ck_assert_float_eq(loss, 5); /* Before the recorded work. */
-    report = ready(step); /* It may be meant: the next batch, on a stream of its own. */
+    report = ready(step);        /* It may be meant: the next batch, on a stream of its own. */
     HOLDS(report, 0, 1);
-    f = NOTED(report, ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_session_stream()", "1 copy was counted", "the graph holds 0", "ran at once");
+    f = NOTED(report, ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_session_stream()", "1 copy was counted", "the graph holds 0",
+              "ran at once");
     ck_assert_uint_eq(f.before, 1);
     ck_assert_uint_eq(f.after, 0);
 }
@@ -872,9 +895,9 @@ END_TEST
 /* The library's own copies and kernels stand for none of the host's. */
 START_TEST(commits_do_not_hide_what_escaped)
 {
-    stepgraph_pin *pins[2] = { pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b") };
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
     CUdeviceptr pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 64, "pool"));
-    uint64_t fresh[2] = { pool, pool + 16 };
+    uint64_t fresh[2] = {pool, pool + 16};
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
     stepgraph_step *step = recording("train", 0);
     stepgraph_audit *report;
@@ -885,7 +908,8 @@ START_TEST(commits_do_not_hide_what_escaped)
     OK(stepgraph_pin_commit_many(session, 2, pins, fresh));
     report = refused(step);
     HOLDS(report, 1, 2);
-    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "1 kernel launch was counted while it recorded, and the graph holds 0"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "1 kernel launch was counted while it recorded, and the graph holds 0"));
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "1 copy was counted while it recorded, and the graph holds 0"));
     CU(StreamSynchronize(other));
 }
@@ -943,7 +967,8 @@ START_TEST(memory_of_another_device_is_named)
     axpb(stream, pin, there + 8, 1);
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, FOREIGN, 0, "axpb", 1, 0, "copy it to the session's device", "4096 bytes of device 1").before, there + 8);
+    ck_assert_uint_eq(FOUND(report, FOREIGN, 0, "axpb", 1, 0, "copy it to the session's device", "4096 bytes of device 1").before,
+                      there + 8);
 }
 END_TEST
 
@@ -963,7 +988,9 @@ START_TEST(earlier_address_of_a_state_is_named)
     report = refused(step);
     HOLDS(report, 1, 1);
     ck_assert_uint_eq(FOUND(report, FORMER_STATE, 0, "inc", 0, 0, "stepgraph_pin_address() of that pin",
-                            "state 'layer0.weight' before it was pinned").before, old);
+                            "state 'layer0.weight' before it was pinned")
+                          .before,
+                      old);
 }
 END_TEST
 
@@ -1058,24 +1085,24 @@ static const struct hazard {
     void (*plant)(void);
     uint32_t own; /* The flag that lets it pass. */
 } hazards[] = {
-    { STEPGRAPH_FINDING_UNREGISTERED, plant_unregistered, STEPGRAPH_STEP_ALLOW_UNREGISTERED },
-    { STEPGRAPH_FINDING_POOL, plant_pool, STEPGRAPH_STEP_ALLOW_UNREGISTERED },
-    { STEPGRAPH_FINDING_FREED, plant_freed, STEPGRAPH_STEP_ALLOW_FREED },
-    { STEPGRAPH_FINDING_FOREIGN, plant_foreign, STEPGRAPH_STEP_ALLOW_FOREIGN },
-    { STEPGRAPH_FINDING_PAGEABLE, plant_pageable, STEPGRAPH_STEP_ALLOW_HOST_MEMORY },
-    { STEPGRAPH_FINDING_PAGE_LOCKED, plant_page_locked, STEPGRAPH_STEP_ALLOW_HOST_MEMORY },
-    { STEPGRAPH_FINDING_FORMER_STATE, plant_former, STEPGRAPH_STEP_ALLOW_FORMER_STATE },
-    { STEPGRAPH_FINDING_ALLOCATION, plant_allocation, STEPGRAPH_STEP_ALLOW_ALLOCATIONS },
-    { STEPGRAPH_FINDING_HOST_FUNCTION, plant_host_function, STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS },
-    { STEPGRAPH_FINDING_EMPTY, plant_nothing, STEPGRAPH_STEP_ALLOW_EMPTY },
-    { STEPGRAPH_FINDING_ESCAPED, plant_escape, STEPGRAPH_STEP_ALLOW_ESCAPED },
+    {STEPGRAPH_FINDING_UNREGISTERED, plant_unregistered, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_POOL, plant_pool, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_FREED, plant_freed, STEPGRAPH_STEP_ALLOW_FREED},
+    {STEPGRAPH_FINDING_FOREIGN, plant_foreign, STEPGRAPH_STEP_ALLOW_FOREIGN},
+    {STEPGRAPH_FINDING_PAGEABLE, plant_pageable, STEPGRAPH_STEP_ALLOW_HOST_MEMORY},
+    {STEPGRAPH_FINDING_PAGE_LOCKED, plant_page_locked, STEPGRAPH_STEP_ALLOW_HOST_MEMORY},
+    {STEPGRAPH_FINDING_FORMER_STATE, plant_former, STEPGRAPH_STEP_ALLOW_FORMER_STATE},
+    {STEPGRAPH_FINDING_ALLOCATION, plant_allocation, STEPGRAPH_STEP_ALLOW_ALLOCATIONS},
+    {STEPGRAPH_FINDING_HOST_FUNCTION, plant_host_function, STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS},
+    {STEPGRAPH_FINDING_EMPTY, plant_nothing, STEPGRAPH_STEP_ALLOW_EMPTY},
+    {STEPGRAPH_FINDING_ESCAPED, plant_escape, STEPGRAPH_STEP_ALLOW_ESCAPED},
 };
 enum { HAZARDS = sizeof hazards / sizeof *hazards };
 
-static const uint32_t every_switch = STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_ESCAPED |
-                                     STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS |
-                                     STEPGRAPH_STEP_ALLOW_ALLOCATIONS | STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN |
-                                     STEPGRAPH_STEP_ALLOW_FORMER_STATE;
+static const uint32_t every_switch =
+    STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_ESCAPED |
+    STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |
+    STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE;
 
 static stepgraph_step *planted(const struct hazard *hazard, uint32_t flags)
 {

@@ -44,7 +44,7 @@ static stepgraph_pin *x, *y, *rate, *seed, *w[3], *loss, *table, *pool;
 static void whole_step(stepgraph_step *step, int k)
 {
     CUdeviceptr p[3], s = stepgraph_pin_address(pool);
-    uint64_t fresh[3] = { s, s + 256, s + 512 };
+    uint64_t fresh[3] = {s, s + 256, s + 512};
     int one = 1;
 
     for (int i = 0; i < 3; i++)
@@ -87,9 +87,9 @@ static CUdeviceptr out;
 
 static void wide(unsigned long long a, double b, int low, int high)
 {
-    int pair[2] = { low, high };
+    int pair[2] = {low, high};
 
-    launch(stream, made_for.wide, 1, (void *[]){ &out, &a, &b, pair });
+    launch(stream, made_for.wide, 1, (void *[]){&out, &a, &b, pair});
 }
 
 /* Near memory that there is, and never in it. */
@@ -139,15 +139,15 @@ END_TEST
 
 static void optional(stepgraph_step *step, int k)
 {
-    struct Views views = { .out = out, .in = out, .n = 3 };
+    struct Views views = {.out = out, .in = out, .n = 3};
     CUdeviceptr none = 0;
 
     (void)step;
     (void)k;
-    launch(stream, made_for.views, 1, (void *[]){ &views });
+    launch(stream, made_for.views, 1, (void *[]){&views});
     views.bias = out + 4;
-    launch(stream, made_for.views, 1, (void *[]){ &views });
-    launch(stream, made_for.fill, 1, (void *[]){ &none, &none, (float[]){ 1 } });
+    launch(stream, made_for.views, 1, (void *[]){&views});
+    launch(stream, made_for.fill, 1, (void *[]){&none, &none, (float[]){1}});
 }
 
 START_TEST(optional_pointers_are_clean)
@@ -163,7 +163,7 @@ static void a_range(stepgraph_step *step, int k)
 {
     (void)step;
     (void)k;
-    launch(stream, made_for.fill, 1, (void *[]){ &begin, &end, (float[]){ 1 } });
+    launch(stream, made_for.fill, 1, (void *[]){&begin, &end, (float[]){1}});
 }
 
 static void range_over_pins_of(stepgraph_role role, unsigned n, const uint64_t *bytes)
@@ -179,7 +179,7 @@ static void range_over_pins_of(stepgraph_role role, unsigned n, const uint64_t *
 
 START_TEST(range_that_ends_where_a_pin_ends_is_clean)
 {
-    static const uint64_t bytes[] = { 4, 12, 252, 260, 508, 4100, 65532 };
+    static const uint64_t bytes[] = {4, 12, 252, 260, 508, 4100, 65532};
 
     range_over_pins_of(_i ? STEPGRAPH_ROLE_FEED : STEPGRAPH_ROLE_STATE, sizeof bytes / sizeof *bytes, bytes);
 }
@@ -188,7 +188,7 @@ END_TEST
 /* Whole grains of the driver's: what follows is memory of the library's, or none. On a card it may be anybody's. */
 START_TEST(range_that_ends_where_a_pin_and_its_memory_end_is_clean)
 {
-    static const uint64_t bytes[] = { 256, 512, 4096, 65536 };
+    static const uint64_t bytes[] = {256, 512, 4096, 65536};
 
     range_over_pins_of(_i ? STEPGRAPH_ROLE_FEED : STEPGRAPH_ROLE_STATE, sizeof bytes / sizeof *bytes, bytes);
 }
@@ -205,8 +205,8 @@ START_TEST(range_that_ends_where_the_next_pin_begins_is_clean)
 }
 END_TEST
 
-/* The byte behind an adopted pin may be another buffer of the host's, which a kernel may well have been given: an end cannot be told from it.
- * So it is accused, and the words say what it may be. */
+/* The byte behind an adopted pin may be another buffer of the host's, which a kernel may well have been given: an end cannot be
+ * told from it. So it is accused, and the words say what it may be. */
 START_TEST(end_of_an_adopted_pin_is_accused_where_memory_goes_on)
 {
     stepgraph_step *step;
@@ -220,7 +220,8 @@ START_TEST(end_of_an_adopted_pin_is_accused_where_memory_goes_on)
 }
 END_TEST
 
-/* ---- memory of the graph's own ---------------------------------------------------------------------------------------------- */
+/* ---- memory of the graph's own ----------------------------------------------------------------------------------------------
+ */
 
 static CUdeviceptr workspaces[3];
 static int n_workspaces;
@@ -250,7 +251,8 @@ START_TEST(workspaces_that_the_graph_allocates_are_clean)
 }
 END_TEST
 
-/* ---- scratch ------------------------------------------------------------------------------------------------------------------ */
+/* ---- scratch ------------------------------------------------------------------------------------------------------------------
+ */
 
 static CUdeviceptr scratch;
 
@@ -339,7 +341,8 @@ START_TEST(steps_over_an_arena_have_no_fault)
 }
 END_TEST
 
-/* ---- other shapes --------------------------------------------------------------------------------------------------------------- */
+/* ---- other shapes
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static CUstream side;
 
@@ -383,7 +386,7 @@ END_TEST
 /* Commits of one and of many, from places that stay; and a step without any change to commit. */
 static void commits(stepgraph_step *step, int k)
 {
-    uint64_t fresh[3] = { scratch, scratch + 256, stepgraph_pin_address(w[2]) };
+    uint64_t fresh[3] = {scratch, scratch + 256, stepgraph_pin_address(w[2])};
 
     (void)step;
     (void)k;

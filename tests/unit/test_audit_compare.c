@@ -1,4 +1,5 @@
-/* Two recordings compared: each value that a replay would freeze, planted on purpose; other forms of a step; recording through a callback. */
+/* Two recordings compared: each value that a replay would freeze, planted on purpose; other forms of a step; recording through a
+ * callback. */
 #include "findings.h"
 
 /* Between the steps of a host that keeps its memory in place by other means. */
@@ -32,7 +33,8 @@ START_TEST(parameter_that_moves_every_step_is_named)
     ck_assert_uint_eq(f.after, fresh);
     ck_assert_uint_eq(f.bytes, 8);
     ck_assert_str_eq(f.stage, "optimizer");
-    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "step 'step 0', compared with 'step 1', cannot be replayed: 1 fault"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "step 'step 0', compared with 'step 1', cannot be replayed: 1 fault"));
 }
 END_TEST
 
@@ -66,7 +68,7 @@ END_TEST
 
 START_TEST(buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it)
 {
-    CUdeviceptr places[2] = { device_make(64), device_make(64) };
+    CUdeviceptr places[2] = {device_make(64), device_make(64)};
     stepgraph_step *steps[4];
 
     for (unsigned i = 0; i < 4; i++) { /* Steps 18 to 21. */
@@ -90,7 +92,8 @@ START_TEST(workspace_that_grew_is_named)
     b = recording("b", LOOSE);
     axpb(stream, w, large + 16, 1);
     ready(b);
-    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "4096 bytes that no pin covers", "65536 bytes that no pin covers");
+    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "4096 bytes that no pin covers",
+          "65536 bytes that no pin covers");
 }
 END_TEST
 
@@ -127,14 +130,14 @@ END_TEST
 
 START_TEST(optional_pointer_that_appears_is_named)
 {
-    struct Views views = { .n = 1 };
+    struct Views views = {.n = 1};
     stepgraph_step *steps[2];
     stepgraph_finding f;
 
     views.out = views.in = pin_of(STEPGRAPH_ROLE_STATE, 4, "x");
     for (int i = 0; i < 2; i++) {
         steps[i] = recording("step", 0);
-        launch(stream, made_for.views, 1, (void *[]){ &views });
+        launch(stream, made_for.views, 1, (void *[]){&views});
         ready(steps[i]);
         views.bias = pin_of(STEPGRAPH_ROLE_STATE, 4, i ? "other" : "bias");
     }
@@ -145,7 +148,7 @@ END_TEST
 
 START_TEST(pointers_through_extra_and_in_child_graphs_are_compared)
 {
-    CUdeviceptr places[2] = { device_make(64), device_make(64) };
+    CUdeviceptr places[2] = {device_make(64), device_make(64)};
     stepgraph_step *steps[2];
     stepgraph_audit *report;
 
@@ -153,9 +156,9 @@ START_TEST(pointers_through_extra_and_in_child_graphs_are_compared)
         struct {
             CUdeviceptr p;
             float v;
-        } packed = { places[i], 1.5f + (float)i };
+        } packed = {places[i], 1.5f + (float)i};
         size_t bytes = 12;
-        void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
         CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
         CUstreamCaptureStatus status;
         const CUgraphNode *dependencies;
@@ -186,14 +189,14 @@ END_TEST
 /* An optimizer that works out of place, with pins: the new value is committed from another place in each step. */
 START_TEST(new_values_that_move_are_named_by_their_pin)
 {
-    stepgraph_pin *pins[2] = { pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b") };
-    CUdeviceptr fresh[3] = { device_make(64), device_make(64), device_make(64) };
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    CUdeviceptr fresh[3] = {device_make(64), device_make(64), device_make(64)};
     stepgraph_step *steps[2];
     stepgraph_audit *report;
     stepgraph_finding f;
 
     for (int i = 0; i < 2; i++) {
-        uint64_t from[2] = { fresh[0], fresh[1 + i] };
+        uint64_t from[2] = {fresh[0], fresh[1 + i]};
         steps[i] = recording("step", LOOSE);
         OK(stepgraph_pin_commit_many(session, 2, pins, from));
         OK(stepgraph_pin_commit(pins[1], fresh[i]));
@@ -221,7 +224,8 @@ START_TEST(earlier_place_of_a_state_is_named_by_its_pin)
     b = recording("b", LOOSE);
     inc(stream, fresh, 1);
     ready(b);
-    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "inc", 0, 0, "address of pin 'layer0.weight'", "state 'layer0.weight' before it was pinned");
+    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "inc", 0, 0, "address of pin 'layer0.weight'",
+          "state 'layer0.weight' before it was pinned");
 }
 END_TEST
 
@@ -266,16 +270,17 @@ END_TEST
 START_TEST(seed_by_value_is_named)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_SCRATCH, 4, "x");
-    uint64_t seeds[2] = { 0x9e3779b97f4a7c15ull, 0x3c6ef372fe94f82aull };
+    uint64_t seeds[2] = {0x9e3779b97f4a7c15ull, 0x3c6ef372fe94f82aull};
     stepgraph_step *steps[2];
     stepgraph_finding f;
 
     for (int i = 0; i < 2; i++) {
         steps[i] = recording("step", 0);
-        launch(stream, made_for.dropout, 1, (void *[]){ &x, &seeds[i] });
+        launch(stream, made_for.dropout, 1, (void *[]){&x, &seeds[i]});
         CLEAN(ready(steps[i]));
     }
-    f = FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "dropout", 1, 0, "CELL", "8 bytes 9e3779b97f4a7c15 -> 3c6ef372fe94f82a");
+    f = FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "dropout", 1, 0, "CELL",
+              "8 bytes 9e3779b97f4a7c15 -> 3c6ef372fe94f82a");
     ck_assert_uint_eq(f.before, seeds[0]);
     ck_assert_uint_eq(f.after, seeds[1]);
     ck_assert_uint_eq(f.bytes, 8);
@@ -287,7 +292,7 @@ static stepgraph_step *with_struct(CUdeviceptr w, const struct Adam *values)
     stepgraph_step *step = recording("step", 0);
     struct Adam copy = *values;
 
-    launch(stream, made_for.adam_struct, 1, (void *[]){ &copy, &w });
+    launch(stream, made_for.adam_struct, 1, (void *[]){&copy, &w});
     CLEAN(ready(step));
     return step;
 }
@@ -295,7 +300,7 @@ static stepgraph_step *with_struct(CUdeviceptr w, const struct Adam *values)
 START_TEST(values_in_a_struct_are_named_by_their_byte)
 {
     CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
-    struct Adam values = { 0.1f, 0.9f, 7, 0.01f };
+    struct Adam values = {0.1f, 0.9f, 7, 0.01f};
     stepgraph_step *a = with_struct(w, &values);
     stepgraph_audit *report;
     stepgraph_finding f;
@@ -325,9 +330,9 @@ START_TEST(two_values_in_eight_bytes_are_named)
     stepgraph_finding f;
 
     for (int i = 0; i < 2; i++) {
-        struct Hyper values = { i ? 0.05f : 0.1f, 3 + i };
+        struct Hyper values = {i ? 0.05f : 0.1f, 3 + i};
         steps[i] = recording("step", 0);
-        launch(stream, made_for.hyper, 1, (void *[]){ &values, &w });
+        launch(stream, made_for.hyper, 1, (void *[]){&values, &w});
         CLEAN(ready(steps[i]));
     }
     f = FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "hyper", 0, 0, "CELL", "8 bytes");
@@ -345,11 +350,11 @@ START_TEST(pointer_in_a_packed_struct_shows_when_it_moves)
     stepgraph_finding f = STEPGRAPH_FINDING_INIT;
 
     for (int i = 0; i < 2; i++) {
-        struct Packed in = { .tag = 1, .s = 2 };
+        struct Packed in = {.tag = 1, .s = 2};
         in.a = x;
         in.b = i ? x + 0x1100 : x; /* Anywhere; nobody runs it. */
         steps[i] = recording("step", 0);
-        launch(stream, made_for.packed, 1, (void *[]){ &in, &x });
+        launch(stream, made_for.packed, 1, (void *[]){&in, &x});
         ready(steps[i]);
     }
     report = compared(steps[0], steps[1], NULL);
@@ -436,7 +441,8 @@ START_TEST(host_functions_and_their_arguments_are_compared)
     }
     report = compared(steps[0], steps[1], NULL);
     HOLDS(report, 2, 2);
-    f = FOUND(report, MOVED_POINTER, 0, "host function", NOWHERE, 0, "host function the same argument", "its argument", "moved pointer");
+    f = FOUND(report, MOVED_POINTER, 0, "host function", NOWHERE, 0, "host function the same argument", "its argument",
+              "moved pointer");
     ck_assert_uint_eq(f.before, (uintptr_t)&logs[0]);
     ck_assert_uint_eq(f.after, (uintptr_t)&logs[1]);
     FOUND(report, TOPOLOGY, 1, "host function", NOWHERE, 0, "record one graph", "another host function");
@@ -460,7 +466,7 @@ static stepgraph_step *with_padding(CUdeviceptr p, char tag, double by, short n)
     in.scale = by;
     in.n = n;
     in.p = p;
-    launch(stream, made_for.padded, 1, (void *[]){ &in, &p });
+    launch(stream, made_for.padded, 1, (void *[]){&in, &p});
     CLEAN(ready(step));
     return step;
 }
@@ -498,7 +504,8 @@ START_TEST(values_beside_padding_are_named)
     HOLDS(report, 3, 3);
     f = FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 0, "CELL", "1 bytes 1 -> 2");
     ck_assert_uint_eq(f.bytes, 1);
-    FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 12, "CELL", "4 bytes", "or of the double at +8: 0.5 -> 0.25"); /* Its other half is 0. */
+    FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 12, "CELL", "4 bytes",
+          "or of the double at +8: 0.5 -> 0.25"); /* Its other half is 0. */
     f = FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 16, "CELL", "2 bytes 12c -> 12d");
     ck_assert_uint_eq(f.bytes, 2);
     ck_assert_uint_eq(f.before, 300);
@@ -522,8 +529,8 @@ START_TEST(one_node_more_is_explained)
     ready(b);
     report = compared(a, b, NULL);
     HOLDS(report, 1, 1);
-    FOUND(report, TOPOLOGY, 1, "", NOWHERE, 0, "record one graph for each form", "the first recording has 1 nodes and the second 2", "node 1",
-          "'setv'", "in the second only");
+    FOUND(report, TOPOLOGY, 1, "", NOWHERE, 0, "record one graph for each form",
+          "the first recording has 1 nodes and the second 2", "node 1", "'setv'", "in the second only");
     report = compared(b, a, NULL);
     HOLDS(report, 1, 1);
     FOUND(report, TOPOLOGY, 1, "setv", NOWHERE, 0, "record one graph for each form", "in the first only");
@@ -543,7 +550,8 @@ START_TEST(other_kernel_is_explained)
     ready(b);
     report = compared(a, b, NULL);
     HOLDS(report, 1, 1);
-    FOUND(report, TOPOLOGY, 0, "inc", NOWHERE, 0, "record one graph for each form", "node 0", "'inc' in the first", "'setv' in the second");
+    FOUND(report, TOPOLOGY, 0, "inc", NOWHERE, 0, "record one graph for each form", "node 0", "'inc' in the first",
+          "'setv' in the second");
 }
 END_TEST
 
@@ -562,7 +570,8 @@ START_TEST(other_kind_of_node_is_explained)
     ready(b);
     report = compared(a, b, NULL);
     HOLDS(report, 1, 1);
-    FOUND(report, TOPOLOGY, 1, "set", NOWHERE, 0, "record one graph for each form", "node 1", "'set' in the first", "'copy' in the second");
+    FOUND(report, TOPOLOGY, 1, "set", NOWHERE, 0, "record one graph for each form", "node 1", "'set' in the first",
+          "'copy' in the second");
 }
 END_TEST
 
@@ -576,7 +585,7 @@ START_TEST(other_grid_is_explained)
 
     for (unsigned i = 0; i < 2; i++) {
         steps[i] = recording("step", 0);
-        CU(LaunchKernel(kernels.setv, 2 + i, 1, 1, 32, 1 + i, 1, 0, stream, (void *[]){ &x, &v }, NULL));
+        CU(LaunchKernel(kernels.setv, 2 + i, 1, 1, 32, 1 + i, 1, 0, stream, (void *[]){&x, &v}, NULL));
         ready(steps[i]);
     }
     report = compared(steps[0], steps[1], NULL);
@@ -589,8 +598,10 @@ START_TEST(other_grid_is_explained)
         ck_assert_str_eq(f.node_name, "setv");
         ck_assert_ptr_nonnull(strstr(f.advice, "record again"));
     }
-    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "node 0  setv  grid x   changing scalar   4 bytes 00000002 -> 00000003"));
-    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "node 0  setv  block y   changing scalar   4 bytes 00000001 -> 00000002"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "node 0  setv  grid x   changing scalar   4 bytes 00000002 -> 00000003"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "node 0  setv  block y   changing scalar   4 bytes 00000001 -> 00000002"));
 }
 END_TEST
 
@@ -614,8 +625,8 @@ START_TEST(chain_and_fork_of_the_same_nodes_are_told_apart)
     ready(b);
     report = compared(a, b, NULL);
     HOLDS(report, 1, 1);
-    FOUND(report, TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph for each form", "the same nodes in another order", "node 1", "after node 0",
-          "in the first recording only");
+    FOUND(report, TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph for each form", "the same nodes in another order", "node 1",
+          "after node 0", "in the first recording only");
     FOUND(compared(b, a, NULL), TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph", "in the second recording only");
 }
 END_TEST
@@ -653,8 +664,9 @@ START_TEST(steps_of_two_sessions_are_refused_by_name)
 {
     stepgraph_audit *report = NULL;
 
-    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(plain(session, "here"), plain(session_make(NULL), "there"), NULL, &report), "here",
-          "there", "different sessions");
+    FAILS(STEPGRAPH_ERR_ARGUMENT,
+          stepgraph_audit_compare(plain(session, "here"), plain(session_make(NULL), "there"), NULL, &report), "here", "there",
+          "different sessions");
 }
 END_TEST
 
@@ -677,7 +689,8 @@ START_TEST(compared_steps_can_be_replayed)
 }
 END_TEST
 
-/* ---- through a callback ----------------------------------------------------------------------------------------------------- */
+/* ---- through a callback -----------------------------------------------------------------------------------------------------
+ */
 
 /* A host as the callback sees it. */
 static struct {
@@ -729,7 +742,7 @@ START_TEST(callback_is_recorded_three_times_and_compared)
     f = FOUND(report, CHANGING_SCALAR, 0, "adam", 2, 0, "CELL", "as float 0.200000003 -> 0.166666672");
     ck_assert_uint_eq(f.before, bits(1.0f / 5));
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "step 'step 5', compared with 'step 6'"));
-    ck_assert_float_eq(float_at(host.w), 0); /* Nothing ran. */
+    ck_assert_float_eq(float_at(host.w), 0);       /* Nothing ran. */
     drop_pin(stepgraph_session_pin(session, "w")); /* No step is left that uses it. */
 }
 END_TEST
@@ -751,16 +764,16 @@ END_TEST
 static stepgraph_status enqueue_counting(void *user, stepgraph_step *step, uint64_t k)
 {
     static uint64_t seed;
-    struct Adam values = { 0.1f, 0.9f, 0, 0.01f };
+    struct Adam values = {0.1f, 0.9f, 0, 0.01f};
 
     (void)user;
     (void)step;
     (void)k;
     values.step = ++host.counter;
     seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-    launch(stream, made_for.dropout, 1, (void *[]){ &host.w, &seed });
+    launch(stream, made_for.dropout, 1, (void *[]){&host.w, &seed});
     adam(host.w, host.w, 0.1f, 1, host.counter);
-    launch(stream, made_for.adam_struct, 1, (void *[]){ &values, &host.w });
+    launch(stream, made_for.adam_struct, 1, (void *[]){&values, &host.w});
     return STEPGRAPH_OK;
 }
 

@@ -175,7 +175,8 @@ START_TEST(reports_outlive_what_they_are_about)
     drop_session(session);
     session = NULL;
     ck_assert_str_eq(NOTED(made, UNREGISTERED, 0, "axpb", 1, 0, "pin it", "4096 bytes").stage, "optimizer");
-    ck_assert_str_eq(FOUND(difference, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "state 'layer0.weight'", "4096 bytes").stage, "optimizer");
+    ck_assert_str_eq(FOUND(difference, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "state 'layer0.weight'", "4096 bytes").stage,
+                     "optimizer");
     ck_assert_ptr_null(json_fault(stepgraph_audit_json(difference)));
 }
 END_TEST
@@ -245,7 +246,8 @@ START_TEST(more_than_a_thousand_faults_are_counted)
 }
 END_TEST
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ------------------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(text_says_what_was_looked_at_and_each_advice_once)
 {
@@ -270,7 +272,8 @@ START_TEST(json_holds_what_the_findings_hold)
     ck_assert_msg(json_fault(json) == NULL, "%s in %s", json_fault(json), json);
     ck_assert_ptr_nonnull(strstr(json, "\"title\": \"step 'train'\""));
     ck_assert_ptr_nonnull(strstr(json, "\"faults\": 2, \"findings\": 4, \"nodes\": 4, \"kernels\": 2, \"unread\": 0"));
-    ck_assert_ptr_nonnull(strstr(json, "{\"kind\": \"pageable\", \"fault\": true, \"node\": 2, \"argument\": -1, \"offset\": 0, \"bytes\": 8"));
+    ck_assert_ptr_nonnull(
+        strstr(json, "{\"kind\": \"pageable\", \"fault\": true, \"node\": 2, \"argument\": -1, \"offset\": 0, \"bytes\": 8"));
     ck_assert_ptr_nonnull(strstr(json, "{\"kind\": \"unregistered\", \"fault\": false, \"node\": 1, \"argument\": 1"));
     ck_assert_ptr_nonnull(strstr(json, "\"stage\": \"\\\"late\\\" \\\\ \\u0001\""));
     ck_assert_ptr_nonnull(strstr(json, "\"name\": \"axpb\""));
@@ -302,7 +305,8 @@ END_TEST
 /* What a host calls its step need not be UTF-8 at all. */
 START_TEST(json_replaces_what_is_no_utf_8)
 {
-    static const char *const names[] = { "\xff", "a\xc3", "\xe2\x82", "\x80z", "\xf8\x88\x80\x80\x80", "\xc0\xaf", "\xe2\x82(", "ok \xe2\x82\xac" };
+    static const char *const names[] = {"\xff",     "a\xc3",     "\xe2\x82",       "\x80z", "\xf8\x88\x80\x80\x80",
+                                        "\xc0\xaf", "\xe2\x82(", "ok \xe2\x82\xac"};
     stepgraph_step *step = recording(names[_i], 0);
     const char *json = stepgraph_audit_json(refused(step));
 

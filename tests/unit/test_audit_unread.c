@@ -1,6 +1,6 @@
 /*
- * A driver that cannot tell where the arguments of a kernel lie (before 12.4): the audit says so, and neither accuses nor acquits. Of the
- * software driver only: main sets its version before it is loaded.
+ * A driver that cannot tell where the arguments of a kernel lie (before 12.4): the audit says so, and neither accuses nor
+ * acquits. Of the software driver only: main sets its version before it is loaded.
  */
 #include "findings.h"
 
@@ -22,7 +22,8 @@ START_TEST(kernels_that_cannot_be_read_are_said_and_no_fault)
     ck_assert_uint_eq(step_stats(step).nodes_unread, 2);
     NOTED(report, UNREAD, 0, "inc", NOWHERE, 0, "", "node 0", "inc", "could not be read", "not checked");
     ck_assert_str_eq(NOTED(report, UNREAD, 1, "axpb", NOWHERE, 0, "", "node 1").stage, "optimizer");
-    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "no fault found (3 nodes, 2 kernels, 1 addresses); 2 nodes could not be looked at"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "no fault found (3 nodes, 2 kernels, 1 addresses); 2 nodes could not be looked at"));
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_json(report), "\"unread\": 2"));
     OK(stepgraph_step_replay(step));
 }
@@ -46,7 +47,8 @@ END_TEST
 /* Nobody knows which pins such a kernel uses: so all are kept. */
 START_TEST(every_pin_counts_as_used)
 {
-    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"), *idle = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "idle");
+    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"),
+                  *idle = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "idle");
     stepgraph_step *step = recording("train", 0);
 
     inc(stream, stepgraph_pin_address(w), 1);

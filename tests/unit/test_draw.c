@@ -69,7 +69,8 @@ START_TEST(picture_has_nodes_edges_stages_and_pins)
 
     ck_assert_msg(holds(text, "digraph \"train \\\"it\\\"\" {"), "%s", text);
     ck_assert_msg(holds(text, "label=\"forward\"") && holds(text, "label=\"optimizer\""), "%s", text);
-    ck_assert_msg(holds(text, "n0 [label=\"axpb\"]") && holds(text, "n3 [label=\"inc\"]") && holds(text, "n4 [label=\"set\"]"), "%s", text);
+    ck_assert_msg(holds(text, "n0 [label=\"axpb\"]") && holds(text, "n3 [label=\"inc\"]") && holds(text, "n4 [label=\"set\"]"),
+                  "%s", text);
     ck_assert_msg(holds(text, "n0 -> n1 [label=\"w \\\"quoted\\\" \\\\ back\"]"), "%s", text);
     ck_assert_msg(holds(text, "n0 -> n2;"), "%s", text); /* Scratch passes, and is left out. */
     ck_assert_msg(holds(text, "n1 -> n3 [label=\"w ") && holds(text, "n2 -> n3") && holds(text, "n3 -> n4"), "%s", text);
@@ -99,8 +100,11 @@ START_TEST(data_is_json_with_nodes_edges_and_pins)
 
     ck_assert_msg(json_fault(text) == NULL, "%s in %s", json_fault(text), text);
     ck_assert_msg(holds(text, "\"step\": \"train \\\"it\\\"\""), "%s", text);
-    ck_assert_msg(holds(text, "{\"index\": 0, \"kind\": \"kernel\", \"name\": \"axpb\", \"stage\": \"forward\", \"pins\": ["), "%s", text);
-    ck_assert_msg(holds(text, "{\"index\": 4, \"kind\": \"set\", \"name\": \"set\", \"stage\": \"optimizer\", \"pins\": [\"pool\"]}"), "%s", text);
+    ck_assert_msg(holds(text, "{\"index\": 0, \"kind\": \"kernel\", \"name\": \"axpb\", \"stage\": \"forward\", \"pins\": ["),
+                  "%s", text);
+    ck_assert_msg(
+        holds(text, "{\"index\": 4, \"kind\": \"set\", \"name\": \"set\", \"stage\": \"optimizer\", \"pins\": [\"pool\"]}"), "%s",
+        text);
     ck_assert_msg(holds(text, "\"edges\": [[0, 1], [0, 2], [1, 3], [2, 3], [3, 4]]"), "%s", text);
 }
 END_TEST
