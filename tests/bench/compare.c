@@ -113,7 +113,8 @@ static void check_work(void)
         make(&c, sizes[i]);
         bench_work_begin();
         OK(stepgraph_audit_compare(c.a, c.b, NULL, &audit));
-        WORK_IS(i == 0 ? "comparing 100 nodes" : "comparing 1000 nodes", 16, 0, { "cuGraphKernelNodeGetParams", 2 * sizes[i] });
+        WORK_IS(i == 0 ? "comparing 100 nodes" : "comparing 1000 nodes", 24, 0, { "cuGraphKernelNodeGetParams", 2 * sizes[i] },
+                { "cuGraphGetEdges", 4 });
         stepgraph_audit_destroy(audit);
         drop(&c);
     }
