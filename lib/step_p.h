@@ -62,6 +62,9 @@ struct stepgraph_step {
 /* The thread's error record is the first cause of a broken recording, unless there is one already. */
 void sg__step_break(stepgraph_step *step);
 
+/* The first cause, put into the record; OK if nothing broke so far. */
+stepgraph_status sg__step_broken(const stepgraph_step *step);
+
 /* A commit was recorded. */
 stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr source);
 

@@ -396,7 +396,7 @@ static void extra_sizes(int unused)
 
     fact("arguments.extra.more_bytes");
     size = 32;
-    code(CU(LaunchKernel)(kernel("inc"), 1, 1, 1, 1, 1, 1, 0, s, NULL, extra), 1, "eager launch, 32 for 12 bytes");
+    code(CU(LaunchKernel)(kernel("inc"), 1, 1, 1, 1, 1, 1, 0, s, NULL, extra), 701, "eager launch, 32 for 12 bytes");
     code(CU(GraphExecKernelNodeSetParams)(x, n, &k), 1, "SetParams, 32 for 12 bytes");
 
     fact("arguments.extra.and_kernel_params");
