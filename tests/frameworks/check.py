@@ -80,7 +80,7 @@ def recording():
         session.record("broken", lambda: {}["missing"], library.STEP_ALLOW_UNREGISTERED)
         check(False, "what the host raised was lost")
     except RuntimeError as error:
-        check("KeyError" in str(error), str(error))
+        check("KeyError" in sg.told(error), sg.told(error))
     session.close()  # Lets the context go, and its memory with it
     print(audit.text)
 

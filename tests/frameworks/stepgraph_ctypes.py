@@ -191,7 +191,7 @@ class Step:
         self.library.entry.stepgraph_last_error(ctypes.byref(info))
         words = info.message.decode(errors="replace")
         if failure is not None:
-            raise RuntimeError(f"{type(failure).__name__} while step {self.name.decode()!r} recorded: {failure}; end says: {words}") from failure
+            raise RuntimeError(f"step {self.name.decode()!r} was not recorded to its end, which says: {words or 'nothing'}") from failure
         if status == self.library.ERR_REFUSED:
             words = self.audit().text
         if status != 0:
@@ -264,6 +264,15 @@ def skip(reason):
     sys.exit(77)
 
 
+def told(error):
+    """An error and what it came from, on one line."""
+    words = []
+    while error is not None:
+        words.append(f"{type(error).__name__}: {' | '.join(str(error).splitlines())[:600]}")
+        error = error.__cause__ or error.__context__
+    return ", after ".join(words)
+
+
 class Report:
     """Cases, each with its figures and with what is wrong; printed as one line of JSON, last."""
 
@@ -277,8 +286,7 @@ class Report:
         try:
             case = run()
         except Exception as error:  # One case must not hide the others.
-            words = f"{type(error).__name__}: {error}"
-            case = {"left_out": words} if optional else {"wrong": [words]}
+            case = {"left_out": told(error)} if optional else {"wrong": [told(error)]}
         case = {**case, "case": name, "seconds": round(time.perf_counter() - began, 2)}
         case.setdefault("wrong", [])
         print(f"{name}: {'; '.join(case['wrong']) or case.get('left_out') or 'as expected'}", flush=True)
