@@ -4,6 +4,7 @@
     links     every relative link of a Markdown file leads somewhere
     paths     no file names a folder of the machine it was written on
     listings  code shown in README.md is cut from a program that is built and run
+    tests     a test that docs/faults.md names is there
     picture   docs/quickstart-step.svg is what docs/draw.sh makes with QUICKSTART now; exit status 77 without the Graphviz that made it
 """
 import glob
@@ -123,6 +124,17 @@ def listings(root):
     yield count
 
 
+def tests(root):
+    there = set()
+    for path in glob.glob(os.path.join(root, "tests/unit/*.c")):
+        there.update(re.findall(r"^START_TEST\((\w+)\)", read(path), flags=re.M))
+    named = re.findall(r"`([a-z]\w*_\w+)`", read(os.path.join(root, "docs/faults.md")))
+    named = [name for name in named if name not in ("liveness_every", "captured_not_run")]
+    for name in sorted(set(named) - there):
+        yield f"docs/faults.md: there is no test {name}"
+    yield len(named)
+
+
 def shown(path):
     """What a picture says: names of nodes, edges and stages, and labels. Where they stand depends on the fonts of the machine."""
     return sorted(re.findall(r"<(?:title|text)\b.*?</(?:title|text)>", re.sub(r' (?:x|y)="[^"]*"', "", read(path))))
@@ -148,7 +160,7 @@ def picture(root):
 
 
 check, root = sys.argv[1], os.path.realpath(sys.argv[2])
-*wrong, count = {"calls": calls, "links": links, "paths": paths, "listings": listings, "picture": picture}[check](root)
+*wrong, count = {"calls": calls, "links": links, "paths": paths, "listings": listings, "tests": tests, "picture": picture}[check](root)
 for line in wrong:
     print(line)
 print(f"{check}: {count} looked at, {len(wrong)} wrong")

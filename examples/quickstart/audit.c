@@ -7,6 +7,7 @@
  */
 #include "quickstart.h"
 
+//! [record]
 /* One recording that nobody will replay. A single one may hold addresses without a pin: here it is seen whether they move. */
 static int record(struct model *model, const char *name, int number, stepgraph_step **step_out)
 {
@@ -20,7 +21,9 @@ static int record(struct model *model, const char *name, int number, stepgraph_s
     TRY(graph_record(model, *step_out, &status));
     return library(status);
 }
+//! [record]
 
+//! [compare]
 int audit_compare(struct model *model, int number, stepgraph_audit **audit_out)
 {
     static const char *const names[] = {"one step", "the next", "the next again"};
@@ -35,6 +38,7 @@ int audit_compare(struct model *model, int number, stepgraph_audit **audit_out)
         stepgraph_step_destroy(steps[i]);
     return result;
 }
+//! [compare]
 
 int audit_judge(const stepgraph_audit *audit)
 {
