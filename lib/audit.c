@@ -120,6 +120,9 @@ void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, c
     case SG__WORD_SHAPE:
         snprintf(text + at, bytes - at, "%s", shapes[finding->argument]);
         break;
+    case SG__WORD_HOST:
+        snprintf(text + at, bytes - at, "%s", finding->argument == 0 ? "itself" : "its argument");
+        break;
     case SG__WORD_FUNCTION:
         snprintf(text + at, bytes - at, "kernel");
         break;
@@ -137,6 +140,24 @@ typedef struct buffer {
 
 static void append(buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Room for n characters more, and the zero. */
+static bool make_room(buffer *b, size_t n)
+{
+    size_t room = 2 * (b->used + n + 1);
+    char *larger;
+
+    if (b->used + n + 1 <= b->room)
+        return true;
+    larger = realloc(b->text, room);
+    if (larger == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->text = larger;
+    b->room = room;
+    return true;
+}
+
 static void append(buffer *b, const char *format, ...)
 {
     va_list arguments, again;
@@ -146,34 +167,56 @@ static void append(buffer *b, const char *format, ...)
     va_copy(again, arguments);
     n = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (n >= 0 && b->used + (size_t)n + 1 > b->room) {
-        size_t room = 2 * (b->used + (size_t)n + 1);
-        char *larger = realloc(b->text, room);
-        if (larger != NULL) {
-            b->text = larger;
-            b->room = room;
-        }
-    }
-    if (n >= 0 && b->used + (size_t)n + 1 <= b->room)
-        b->used += (size_t)vsnprintf(b->text + b->used, b->room - b->used, format, again);
-    else
+    if (n < 0)
         b->failed = true;
+    else if (make_room(b, (size_t)n))
+        b->used += (size_t)vsnprintf(b->text + b->used, b->room - b->used, format, again);
     va_end(again);
 }
 
-/* As a JSON string, quotes included. */
+static void append_bytes(buffer *b, const char *bytes, size_t n)
+{
+    if (!make_room(b, n))
+        return;
+    memcpy(b->text + b->used, bytes, n);
+    b->used += n;
+    b->text[b->used] = '\0';
+}
+
+size_t sg__text_character(const char *text)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* As a JSON string, quotes included. A name may be cut off within a character. */
 static void append_quoted(buffer *b, const char *text)
 {
-    append(b, "\"");
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            append(b, "\\%c", *text);
+    const char *plain = text; /* From here on nothing is special. */
+
+    append_bytes(b, "\"", 1);
+    while (*text != '\0') {
+        size_t n = sg__text_character(text);
+        if (n != 0 && *text != '"' && *text != '\\' && (unsigned char)*text >= 0x20) {
+            text += n;
+            continue;
+        }
+        append_bytes(b, plain, (size_t)(text - plain));
+        if (n == 0)
+            append(b, "\\ufffd");
         else if ((unsigned char)*text < 0x20)
             append(b, "\\u%04x", (unsigned char)*text);
         else
-            append(b, "%c", *text);
+            append(b, "\\%c", *text);
+        plain = ++text;
     }
-    append(b, "\"");
+    append_bytes(b, plain, (size_t)(text - plain));
+    append_bytes(b, "\"", 1);
 }
 
 static void write_text(const stepgraph_audit *audit, buffer *b)

@@ -36,6 +36,9 @@ void sg__finding_begin(stepgraph_finding *finding, stepgraph_finding_kind kind, 
 /* "node 31  adam  arg 0 +8": where a word stands, for the front of a finding's text. */
 void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, char *text, size_t bytes);
 
+/* Bytes of the first character of a text; 0: it is no UTF-8. */
+size_t sg__text_character(const char *text);
+
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */
 stepgraph_status sg__step_examine(stepgraph_step *step);
 

@@ -8,6 +8,7 @@ struct stepgraph_pin {
     stepgraph_session *session;
     char *name;
     stepgraph_role role;
+    bool in_arena; /* It is the memory of an arena, which alone may destroy it. */
     bool adopted;
     bool verifiable;     /* The driver can tell whether the adopted memory is still the same. */
     CUdeviceptr address; /* The master. */

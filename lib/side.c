@@ -65,7 +65,7 @@ fail:
     return status;
 }
 
-static stepgraph_status check(const stepgraph_step *step, CUstream stream, const char *what)
+static stepgraph_status check(const stepgraph_step *step, CUstream stream, const char *name, const char *what)
 {
     sg__error_clear();
     if (step == NULL)
@@ -75,7 +75,8 @@ static stepgraph_status check(const stepgraph_step *step, CUstream stream, const
                                              "between stepgraph_step_run_begin() and stepgraph_step_run_end()",
                         step->name, what);
     if (stream == NULL || stream == CU_STREAM_LEGACY || stream == step->session->stream)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s': a side stream is another one than the session's, and not the legacy stream", step->name);
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s': stream '%s' cannot %s: a side stream is another one than the session's, and not the legacy stream", step->name,
+                        name != NULL ? name : "?", what);
     return STEPGRAPH_OK;
 }
 
@@ -91,7 +92,7 @@ static stepgraph_status leave(stepgraph_step *step, stepgraph_status status)
 stepgraph_status stepgraph_step_fork(stepgraph_step *step, struct CUstream_st *stream, const char *name)
 {
     const sg__driver *driver;
-    stepgraph_status status = check(step, stream, "fork");
+    stepgraph_status status = check(step, stream, name, "fork");
     sg__side *side;
     char *copy;
 
@@ -131,7 +132,7 @@ fail:
 stepgraph_status stepgraph_step_join(stepgraph_step *step, struct CUstream_st *stream)
 {
     const sg__driver *driver;
-    stepgraph_status status = check(step, stream, "join");
+    stepgraph_status status = check(step, stream, NULL, "join");
     sg__side *side;
 
     if (status != STEPGRAPH_OK)

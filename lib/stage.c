@@ -73,7 +73,8 @@ static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t s
         }
         SG__CU(driver, EventRecord, lap->events[lap->n], step->session->stream);
     }
-    lap->segments[lap->n++] = (sg__segment){.stage = stage, .start_ns = now_ns(), .counted = sg__counted_all(step->session)};
+    lap->segments[lap->n++] = (sg__segment){.stage = stage, .start_ns = now_ns(), .counted = sg__counted_all(step->session),
+                                                .library = sg__counted_library(step->session)};
     return STEPGRAPH_OK;
 
 fail:
@@ -162,7 +163,7 @@ static stepgraph_status stage_named(sg__stages *stages, const char *name, uint32
             return STEPGRAPH_OK;
         }
     if (stages->n == SG__STAGES_MAX)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stage '%s' is one too many: a step has at most %u", name, SG__STAGES_MAX - 1);
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stage '%s' is one too many: a step has at most %u stages", name, SG__STAGES_MAX - 1);
     stage = calloc(1, sizeof *stage);
     if (stage == NULL)
         return sg__fail_memory("host", sizeof *stage);
@@ -175,7 +176,7 @@ static stepgraph_status stage_named(sg__stages *stages, const char *name, uint32
 void sg__stages_place(const stepgraph_step *step, const char *next, char *text, size_t bytes)
 {
     const sg__stages *stages = &step->stages;
-    const char *stage = stages->current < stages->n ? stages->stages[stages->current]->name : "";
+    const char *stage = sg__stage_now(step);
     int used;
 
     if (next != NULL)
@@ -209,6 +210,13 @@ static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
         .pin_kernels = step->pin_kernels,
     };
     return STEPGRAPH_OK;
+}
+
+const char *sg__stage_now(const stepgraph_step *step)
+{
+    const sg__stages *stages = &step->stages;
+
+    return stages->current < stages->n ? stages->stages[stages->current]->name : "";
 }
 
 const char *sg__stage_of_node(const stepgraph_step *step, uint32_t node)
@@ -327,9 +335,12 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
         return STEPGRAPH_OK;
 
     if (step->state == STEPGRAPH_STEP_CAPTURING) {
-        if (step->error.status != STEPGRAPH_OK)
-            return sg__error_set(&step->error);
-        status = look(step, name);
+        status = sg__step_broken(step);
+        if (status != STEPGRAPH_OK)
+            return status;
+        status = sg__session_alive(step->session);
+        if (status == STEPGRAPH_OK)
+            status = look(step, name);
         if (status != STEPGRAPH_OK) {
             sg__step_break(step);
             return sg__log_failure(step->session, status);
@@ -401,12 +412,13 @@ static void add_run(stepgraph_step *step, const sg__lap *lap)
     const sg__segment *last = &lap->segments[lap->n - 1];
 
     for (uint32_t i = 0; i < stages->n; i++)
-        stages->stages[i]->launches = 0;
+        stages->stages[i]->launches = stages->stages[i]->library_launches = 0;
     for (uint32_t i = 0; i + 1 < lap->n; i++) {
         const sg__segment *segment = &lap->segments[i];
         host_us[segment->stage] += (double)(segment[1].start_ns - segment->start_ns) / 1000.0;
         seen[segment->stage] = true;
         stages->stages[segment->stage]->launches += segment[1].counted - segment->counted;
+        stages->stages[segment->stage]->library_launches += segment[1].library - segment->library;
     }
     for (uint32_t i = 0; stages->timing && i < stages->n; i++)
         if (seen[i])
@@ -460,7 +472,7 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     step->stats.warmup_runs += stages->open == STEPGRAPH_RUN_WARMUP ? 1 : 0;
     step->stats.fresh_runs += stages->open == STEPGRAPH_RUN_FRESH ? 1 : 0;
     step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
-    step->not_run = false;
+    step->outputs_stale = false;
     stages->open = 0;
     return STEPGRAPH_OK;
 }
@@ -525,7 +537,7 @@ stepgraph_status stepgraph_step_get_stage(stepgraph_step *step, uint32_t index, 
     /* The unnamed stage is shown only if something happened before the first mark. */
     for (uint32_t i = 0, shown = 0; i < step->stages.n; i++) {
         const sg__stage *candidate = step->stages.stages[i];
-        if (candidate->name[0] == '\0' && candidate->launches == 0 && candidate->nodes == 0)
+        if (candidate->name[0] == '\0' && candidate->launches == 0 && candidate->library_launches == 0 && candidate->nodes == 0)
             continue;
         if (shown++ == index) {
             stage = candidate;
@@ -547,6 +559,7 @@ stepgraph_status stepgraph_step_get_stage(stepgraph_step *step, uint32_t index, 
 
     memcpy(filled.name, stage->name, sizeof filled.name);
     filled.launches = stage->launches;
+    filled.library_launches = stage->library_launches;
     filled.nodes = stage->nodes;
     filled.host_us = sg__series_median(&stage->host_us);
     filled.device_us = sg__series_median(&stage->device_us);

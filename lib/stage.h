@@ -27,14 +27,15 @@ double sg__series_median(const sg__series *series); /* -1: nothing was added. */
 
 typedef struct sg__stage {
     char name[64];
-    uint64_t launches, nodes;
+    uint64_t launches, library_launches, nodes;
     sg__series host_us, device_us;
 } sg__stage;
 
 typedef struct sg__segment {
     uint32_t stage;
     uint64_t start_ns;
-    uint64_t counted; /* Launches counted when it began. */
+    uint64_t counted; /* Launches counted when it began, by the host and the wrapper, */
+    uint64_t library; /* and by the library. */
 } sg__segment;
 
 /* One run, or one replay, whose events may not have happened yet. */
@@ -91,6 +92,9 @@ void sg__stages_recorded(struct stepgraph_step *step, size_t nodes);
 
 /* "between 'a' and 'b'": where a recording broke. b is NULL at its end. */
 void sg__stages_place(const struct stepgraph_step *step, const char *next, char *text, size_t bytes);
+
+/* The stage that the recording is in; "" before the first mark. */
+const char *sg__stage_now(const struct stepgraph_step *step);
 
 /* Name of the stage that a node of the recording belongs to; "" for none. */
 const char *sg__stage_of_node(const struct stepgraph_step *step, uint32_t node);

@@ -5,8 +5,10 @@
 
 static stepgraph_status check(const stepgraph_pin *pin, const void *data, uint64_t bytes, const char *what)
 {
-    if (pin == NULL || data == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin cannot be %s: %s is NULL", what, pin == NULL ? "the pin" : "the data");
+    if (pin == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin cannot be %s: the pointer is NULL", what);
+    if (data == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' cannot be %s: the data is NULL", pin->name, what);
     if (bytes > pin->bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes, and %llu were to be %s", pin->name, (unsigned long long)pin->bytes,
                         (unsigned long long)bytes, what);
@@ -27,7 +29,7 @@ stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data, uint64_t byt
     if (status != STEPGRAPH_OK)
         return status;
     for (const stepgraph_step *step = session->steps; pin->role == STEPGRAPH_ROLE_OUTPUT && step != NULL; step = step->next)
-        if (step->not_run && sg__step_uses(step, pin))
+        if (step->outputs_stale && sg__step_uses(step, pin))
             return sg__fail(STEPGRAPH_ERR_STATE,
                             "pin '%s' is an output of step '%s', which was recorded and has not run: replay it once before reading", pin->name,
                             step->name);

@@ -18,7 +18,7 @@ static uint32_t missing(const stepgraph_step *step, const stepgraph_verdict *v)
         bits |= STEPGRAPH_MISSING_RUNS;
     else if (stages->launches != stages->launches_before)
         bits |= STEPGRAPH_MISSING_UNSTEADY;
-    if (v->device_us_fresh < 0 || v->device_us_replay < 0)
+    if (v->device_us_fresh < 0 || (stages->timed_replays > 0 && v->device_us_replay < 0))
         bits |= STEPGRAPH_MISSING_DEVICE;
     if (stages->timed_replays == 0)
         bits |= STEPGRAPH_MISSING_REPLAYS;

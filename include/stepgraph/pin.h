@@ -46,7 +46,7 @@ typedef struct stepgraph_pin_config {
 /**
  * Register a pin.
  *
- * Library memory is aligned to 256 bytes. Feeds and cells lie side by side, so that all of them travel in one copy; an adopted feed
+ * Library memory is aligned to 256 bytes, cells to 16. Feeds and cells lie side by side, so that all of them travel in one copy; an adopted feed
  * is filled from there by one more launch.
  *
  * @param[in]  session  The pin belongs to it.
@@ -68,8 +68,9 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create(stepgraph_session *session, 
 /**
  * Give a pin back; NULL does nothing. Its memory is freed if it is the library's, once the stream no longer uses it.
  *
- * @retval STEPGRAPH_OK         The pin is gone.
- * @retval STEPGRAPH_ERR_STATE  A live graph uses it (the step is named), or a step is recording. Nothing was done.
+ * @retval STEPGRAPH_OK            The pin is gone.
+ * @retval STEPGRAPH_ERR_ARGUMENT  It is the memory of an arena, which is destroyed instead.
+ * @retval STEPGRAPH_ERR_STATE     A live graph uses it (the step is named), or a step is recording. Nothing was done.
  *
  * @threads{handle} @capture{no} @waits{device} @since 0.1
  */
@@ -113,7 +114,8 @@ STEPGRAPH_API stepgraph_pin *stepgraph_session_pin(const stepgraph_session *sess
 STEPGRAPH_API stepgraph_status stepgraph_pin_commit(stepgraph_pin *pin, uint64_t fresh);
 
 /**
- * Copy the new values of many pins into their masters, in one launch at memory bandwidth.
+ * Copy the new values of many pins into their masters, in one launch at memory bandwidth. Outside a recording a small copy takes the list of
+ * ranges to the device first.
  *
  * All sources must stay valid until this call's work has run, in stream order: a host that frees each old parameter inside its
  * optimizer loop uses stepgraph_pin_commit() instead. While a step records, the list of ranges is kept for the life of the graph.
@@ -141,7 +143,7 @@ typedef struct stepgraph_pin_stats {
     uint64_t pin_bytes;     /**< Their bytes. */
     uint64_t skipped;       /**< Commits that found the value in its master already. */
     uint64_t copies;        /**< Commits that copied. */
-    uint64_t copy_launches; /**< Launches and copies used for them. */
+    uint64_t copy_launches; /**< Launches and copies used for them, those of lists included. */
     uint64_t copy_bytes;    /**< Bytes they moved. */
     uint64_t feeds;         /**< Values fed. */
     uint64_t feed_copies;   /**< Host-to-device copies used for them. */

@@ -27,8 +27,8 @@ extern "C" {
  * | READY     | refused: reset  | refused: reset     | refused            | stays, or FAILED  | -> BEGUN   | freed         |
  * | FAILED    | first cause     | first cause        | first cause        | first cause       | -> BEGUN   | freed         |
  *
- * A refusal is #STEPGRAPH_ERR_STATE and changes nothing. In FAILED every call but reset and destroy repeats the status and the words
- * of the first cause.
+ * A refusal is #STEPGRAPH_ERR_STATE and changes nothing. In FAILED these calls repeat the status and the words of the first cause. Runs
+ * without a graph are allowed in every state but CAPTURING.
  */
 typedef struct stepgraph_step stepgraph_step;
 
@@ -122,7 +122,8 @@ STEPGRAPH_API stepgraph_status stepgraph_step_prepare(stepgraph_step *step);
  * that stream, no work on other streams but forked ones.
  *
  * @retval STEPGRAPH_OK         The step is CAPTURING.
- * @retval STEPGRAPH_ERR_STATE  See the table at #stepgraph_step; or another step of this session, or of this thread, records (it is named).
+ * @retval STEPGRAPH_ERR_STATE  See the table at #stepgraph_step; another step of this session, or of this thread, records
+ *                              (it is named); or a run of a step of this session is open.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
@@ -137,7 +138,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_capture(stepgraph_step *step);
  *
  * @retval STEPGRAPH_OK           The step is READY; the first replay carries no hidden upload.
  * @retval STEPGRAPH_ERR_STATE    The step does not record.
- * @retval STEPGRAPH_ERR_CAPTURE  The recording broke.
+ * @retval STEPGRAPH_ERR_CAPTURE  The recording broke, or a forked stream was not joined.
  * @retval STEPGRAPH_ERR_REFUSED  A replay would be wrong.
  * @retval STEPGRAPH_ERR_MEMORY   No room for the graph.
  *
@@ -167,11 +168,12 @@ STEPGRAPH_API stepgraph_status stepgraph_step_report(stepgraph_step *step, const
  * Run the recorded step once: one copy for everything that was fed, if anything was, and one launch.
  *
  * @retval STEPGRAPH_OK           Enqueued on the session's stream.
- * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step.
+ * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step; or a step of this session records, or a run of this one is open.
  * @retval STEPGRAPH_ERR_REFUSED  A feed was not refreshed (with #STEPGRAPH_STEP_STRICT_FEEDS; the step stays READY), or the memory of
  *                                an adopted pin was freed or replaced (the step is FAILED). Nothing ran.
- * @retval STEPGRAPH_ERR_LOST     The context is gone, or this is a forked child. Nothing ran.
- * @retval STEPGRAPH_ERR_DRIVER   The launch failed; the step is FAILED.
+ * @retval STEPGRAPH_ERR_LOST     The context is gone, or this is a forked child: nothing ran. Or the launch reports a fault on the device, the
+ *                                step's own or an earlier one; the step is FAILED.
+ * @retval STEPGRAPH_ERR_DRIVER   The launch failed otherwise; the step is FAILED.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
@@ -268,7 +270,7 @@ typedef enum stepgraph_run {
  *
  * @retval STEPGRAPH_OK            The run is open.
  * @retval STEPGRAPH_ERR_ARGUMENT  An unknown kind.
- * @retval STEPGRAPH_ERR_STATE     The step records, or a run is open.
+ * @retval STEPGRAPH_ERR_STATE     The step records, or a run of a step of this session is open.
  *
  * @threads{handle} @capture{no} @waits{never}; with timing, for the run before the last one @since 0.1
  */
@@ -334,10 +336,11 @@ typedef struct stepgraph_stage {
     double host_us;    /**< Host time, microseconds. Negative: not measured. */
     double device_us;  /**< Device time, microseconds. Negative: not measured. */
     uint64_t nodes;    /**< Nodes that the last recording has in this stage. */
+    uint64_t library_launches; /**< The library's own launches in the last warm run: commits. */
 } stepgraph_stage;
 
 /** An empty stage. */
-#define STEPGRAPH_STAGE_INIT { sizeof(stepgraph_stage), { 0 }, 0, -1, -1, 0 }
+#define STEPGRAPH_STAGE_INIT { sizeof(stepgraph_stage), { 0 }, 0, -1, -1, 0, 0 }
 
 /**
  * Read one stage.

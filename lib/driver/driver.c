@@ -83,8 +83,10 @@ static stepgraph_status inspect(void *library, sg__driver *driver)
         return status;
 
     code = driver->Init(0);
-    if (code == CUDA_ERROR_NO_DEVICE)
-        return sg__fail(STEPGRAPH_ERR_NO_DRIVER, "the driver '%s' finds no device", driver->path);
+    if (code == CUDA_ERROR_NO_DEVICE) {
+        sg__fail_driver(driver, "cuInit", code);
+        return sg__fail_prefix(STEPGRAPH_ERR_NO_DRIVER, "the driver '%s' finds no device: ", driver->path);
+    }
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(driver, "cuInit", code);
     driver->software = dlsym(library, "cusim_version") != NULL;

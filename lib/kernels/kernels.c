@@ -20,7 +20,8 @@ stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels
 
 fail:
     sg__kernels_unload(driver, kernels);
-    return status;
+    return sg__fail_prefix(status, "the library's own kernels cannot be loaded%s: ",
+                           driver->software ? " (cusim finds them through CUSIM_KERNELS)" : "");
 }
 
 void sg__kernels_unload(const sg__driver *driver, sg__kernels *kernels)
