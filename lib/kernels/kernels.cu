@@ -40,19 +40,8 @@ extern "C" __global__ void stepgraph_copy(const sg__range *ranges, unsigned int 
         unsigned long long wide = 0;
 
         if ((((unsigned long long)to | (unsigned long long)from) & 15) == 0) {
-            unsigned long long i = threadIdx.x, step = blockDim.x;
             wide = bytes / 16;
-            /* Four loads on their way at once before the first store. */
-            for (; i + 3 * step < wide; i += 4 * step) {
-                const sg__vec16 *in = (const sg__vec16 *)from + i;
-                sg__vec16 *out = (sg__vec16 *)to + i;
-                sg__vec16 a = in[0], b = in[step], c = in[2 * step], d = in[3 * step];
-                out[0] = a;
-                out[step] = b;
-                out[2 * step] = c;
-                out[3 * step] = d;
-            }
-            for (; i < wide; i += step)
+            for (unsigned long long i = threadIdx.x; i < wide; i += blockDim.x)
                 ((sg__vec16 *)to)[i] = ((const sg__vec16 *)from)[i];
         }
         for (unsigned long long i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x)
