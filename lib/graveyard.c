@@ -8,6 +8,7 @@ typedef struct grave {
     struct grave *next;
     const sg__driver *driver;
     CUcontext context;
+    unsigned long long context_id;
     sg__grave kind;
     uintptr_t handle;
 } grave;
@@ -41,14 +42,16 @@ const char *sg__recording_here(void)
     return name;
 }
 
-static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind, uintptr_t handle)
+static void destroy(const sg__driver *driver, CUcontext context, unsigned long long context_id, sg__grave kind, uintptr_t handle)
 {
     unsigned long long id;
     CUcontext before;
+    bool pushed;
 
     /* In a dead context even destroying can crash the process; the objects are gone with it. */
-    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || driver->CtxPushCurrent(context) != CUDA_SUCCESS)
+    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || id != context_id)
         return;
+    pushed = driver->CtxPushCurrent(context) == CUDA_SUCCESS;
     switch (kind) {
     case SG__GRAVE_EXEC:
         driver->GraphExecDestroy((CUgraphExec)handle);
@@ -66,14 +69,15 @@ static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind,
         driver->MemFreeHost((void *)handle);
         break;
     }
-    driver->CtxPopCurrent(&before);
+    if (pushed)
+        driver->CtxPopCurrent(&before);
 }
 
 static void destroy_all(grave *list)
 {
     while (list != NULL) {
         grave *next = list->next;
-        destroy(list->driver, list->context, list->kind, list->handle);
+        destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
         free(list);
         list = next;
     }
@@ -111,13 +115,14 @@ void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
     if (forbidden || hangs) {
         grave *entry = malloc(sizeof *entry), **list = hangs ? &hanging : &graves;
         if (entry != NULL) { /* Without memory for a note the object leaks, which is better than to break the recording. */
-            *entry = (grave){.next = *list, .driver = session->driver, .context = session->context, .kind = kind, .handle = handle};
+            *entry = (grave){.next = *list, .driver = session->driver, .context = session->context,
+                            .context_id = session->context_id, .kind = kind, .handle = handle};
             *list = entry;
         }
     }
     pthread_mutex_unlock(&lock);
     if (!forbidden && !hangs)
-        destroy(session->driver, session->context, kind, handle);
+        destroy(session->driver, session->context, session->context_id, kind, handle);
 }
 
 void sg__recording_starts(sg__recording *recording, bool global, const char *name)

@@ -16,15 +16,19 @@
 #include "ring.h"
 
 typedef struct sg__bank sg__bank;
+typedef struct sg__arenas sg__arenas;
 
-/* Launches by kind, from one source. */
+/* Launches by kind, from one source. Followed by so much that two counters never share a cache line: threads that count at once would wait
+ * for each other. */
 typedef struct sg__counter {
     _Atomic uint64_t n[STEPGRAPH_KINDS_ROOM];
+    char apart[64];
 } sg__counter;
 
 struct stepgraph_session {
     const sg__driver *driver;
     CUcontext context;
+    unsigned long long context_id; /* Never used again by the driver: behind the same handle may one day be another context. */
     CUdevice device;
     CUstream stream;
     bool context_retained; /* The primary context, to be released. */
@@ -39,7 +43,8 @@ struct stepgraph_session {
     stepgraph_session_info info;
 
     sg__counter host, wrapper, library;
-    _Atomic(const void *) counting_thread; /* The first thread that counted; NULL: nobody ever did. */
+    sg__counter host_first; /* Like host: what the first thread counted. It alone writes here, without an atomic add. */
+    _Atomic(const void *) counting_thread; /* That thread; NULL: nobody ever counted. */
     _Atomic bool many_threads;             /* Another one did too. */
 
     sg__kernels kernels;
@@ -68,9 +73,12 @@ struct stepgraph_session {
     CUevent hung;       /* Recorded behind it; NULL: none. */
     char hung_step[64]; /* The step's name. */
 
+    sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
+
     /* Steps. */
     stepgraph_step *steps;
-    stepgraph_step *capturing; /* The one that records, or NULL. */
+    _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
+    const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
 
 /* Grows by one in every forked child. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
@@ -74,11 +75,26 @@ static void move(stepgraph_step *step, stepgraph_state state)
     step->state = state;
 }
 
+/* A launch that fails in another thread breaks the recording too. */
+static pthread_mutex_t cause_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Keep the thread's error record as the step's first cause. */
 static void keep_cause(stepgraph_step *step)
 {
+    pthread_mutex_lock(&cause_lock);
     if (step->error.status == STEPGRAPH_OK)
         sg__error_get(&step->error);
+    pthread_mutex_unlock(&cause_lock);
+}
+
+stepgraph_status sg__step_broken(const stepgraph_step *step)
+{
+    stepgraph_error_info cause;
+
+    pthread_mutex_lock(&cause_lock);
+    cause = step->error;
+    pthread_mutex_unlock(&cause_lock);
+    return cause.status != STEPGRAPH_OK ? sg__error_set(&cause) : STEPGRAPH_OK;
 }
 
 void sg__step_break(stepgraph_step *step)
@@ -86,8 +102,6 @@ void sg__step_break(stepgraph_step *step)
     const char *stage = sg__stage_now(step);
     stepgraph_error_info why;
 
-    if (step->error.status != STEPGRAPH_OK)
-        return;
     sg__error_get(&why);
     /* Whatever failed, what it means for the step is that its recording broke. */
     if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
@@ -139,28 +153,33 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
 static void drop_graph(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
+    bool idle = step->exec == NULL;
 
     if (step->exec != NULL && sg__session_lives(session) && session->capturing == NULL &&
         session->driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
-        (void)sg__session_wait(session);
+        idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
-    sg__table_free(session, &step->tables);
+    /* The next recording can use them again: freeing device memory waits for all that runs on the device. */
+    if (!idle)
+        sg__table_free(session, &step->tables);
     step->exec = NULL;
     step->graph = NULL;
 
     for (size_t i = 0; i < step->n_used; i++)
         step->used[i]->users--;
     free(step->used);
+    free(step->watched);
     free(step->used_feeds);
     free(step->sources);
     step->used = NULL;
+    step->watched = NULL;
     step->used_feeds = NULL;
     step->sources = NULL;
-    step->n_used = step->n_sources = 0;
-    step->watches_adopted = step->watches_copies = step->not_run = step->outputs_stale = false;
+    step->n_used = step->n_watched = step->n_sources = 0;
+    step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
     step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
@@ -179,6 +198,20 @@ static CUresult stop_recording(stepgraph_step *step)
     sg__recording_over(&step->recording);
     sg__sides_close(step);
     return code;
+}
+
+/* Whatever the step holds: a recording in progress, a graph. */
+static void unwind(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+
+    if (session->capturing == step && sg__session_lives(session)) {
+        (void)stop_recording(step);
+    } else if (session->capturing == step) {
+        session->capturing = NULL;
+        sg__recording_over(&step->recording);
+    }
+    drop_graph(step);
 }
 
 stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status)
@@ -204,7 +237,7 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
-    status = sg__table_add(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    status = sg__table_renew(step->session, &step->tables, 2 * step->session->n_pins + 64);
     sg__leave(step->session);
     if (status == STEPGRAPH_OK)
         move(step, STEPGRAPH_STEP_PREPARED);
@@ -230,8 +263,10 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     if (other != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: this thread is recording step '%s' of another session; end it first",
                         step->name, other);
-    if (step->stages.open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
+    for (const stepgraph_step *running = session->steps; running != NULL; running = running->next)
+        if (running->stages.open != 0)
+            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: a run of step '%s' is open; call stepgraph_step_run_end() first", step->name,
+                            running->name);
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
@@ -242,8 +277,11 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
 
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
-    step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
+    session->recorded = step;
+    for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
+        step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);
+    sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;
 
@@ -354,8 +392,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK) {
-        session->capturing = NULL;
-        sg__recording_over(&step->recording);
+        unwind(step);
         return sg__step_fail(step, status);
     }
     side = sg__step_unjoined(step);
@@ -367,7 +404,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     code = stop_recording(step);
     if (code != CUDA_SUCCESS)
         describe_break(step, code);
-    status = (stepgraph_status)step->error.status;
+    status = sg__step_broken(step);
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
@@ -424,8 +461,8 @@ static void note_feeds(stepgraph_step *step)
 /* All memory that is not the library's own is still what it was when the step was recorded. */
 static stepgraph_status check_alive(const stepgraph_step *step)
 {
-    for (size_t i = 0; step->watches_adopted && i < step->n_used; i++) {
-        stepgraph_status status = sg__pin_check(step->used[i]);
+    for (size_t i = 0; i < step->n_watched; i++) {
+        stepgraph_status status = sg__pin_check(step->watched[i]);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
@@ -494,6 +531,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     status = sg__session_alive(session);
     if (status == STEPGRAPH_OK)
         status = sg__not_capturing(session, "a step cannot be replayed");
+    if (status == STEPGRAPH_OK && step->stages.open != 0)
+        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be replayed: a run of it is open; call stepgraph_step_run_end() first", step->name);
     if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
@@ -519,21 +558,6 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
 }
 
 /* ---- reset and destroy ------------------------------------------------------------------------------------------- */
-
-static void unwind(stepgraph_step *step)
-{
-    stepgraph_session *session = step->session;
-
-    if (step->state == STEPGRAPH_STEP_CAPTURING) {
-        if (sg__session_lives(session)) {
-            (void)stop_recording(step);
-        } else {
-            session->capturing = NULL;
-            sg__recording_over(&step->recording);
-        }
-    }
-    drop_graph(step);
-}
 
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)
 {
@@ -562,9 +586,12 @@ void stepgraph_step_destroy(stepgraph_step *step)
     if (step == NULL)
         return;
     unwind(step);
+    sg__table_free(step->session, &step->tables);
     sg__sides_free(step);
     sg__stages_free(step);
     stepgraph_audit_destroy(step->audit);
+    if (step->session->recorded == step)
+        step->session->recorded = NULL;
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;

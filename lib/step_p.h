@@ -36,7 +36,7 @@ struct stepgraph_step {
     /* While recording. */
     sg__recording recording;
     sg__table *tables;
-    uint64_t kernels_before; /* Counted when the recording began. */
+    uint64_t counted_before[STEPGRAPH_KINDS]; /* When the recording began. */
     uint64_t pin_kernels, pin_copies, pin_bytes;
     sg__source *sources;
     size_t n_sources;
@@ -48,7 +48,8 @@ struct stepgraph_step {
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
-    bool watches_adopted; /* Some of them are adopted and can be verified. */
+    stepgraph_pin **watched; /* Of those that are adopted and can be verified, one for each allocation. */
+    size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
@@ -64,6 +65,9 @@ void sg__step_break(stepgraph_step *step);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+
+/* The first cause, put into the record; OK if nothing broke so far. */
+stepgraph_status sg__step_broken(const stepgraph_step *step);
 
 /* A commit was recorded. */
 stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr source);

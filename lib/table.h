@@ -9,8 +9,8 @@
 
 typedef struct sg__table sg__table;
 
-/* Room for n ranges in device memory, in front of *list. */
-stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, size_t n);
+/* One list for a new recording, all of it free, with room for n ranges: the one that is there if it is large enough and no longer in use. */
+stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list, size_t n);
 
 /* Take room for n ranges that stand together, from *list or from new memory. */
 stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out);

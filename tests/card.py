@@ -3,6 +3,8 @@
 Meson's own runner would set the environment of cusim; here the same programs run on DRIVER. Called by card.sh.
 """
 import datetime
+import glob
+import importlib.util
 import json
 import os
 import re
@@ -13,7 +15,8 @@ import tarfile
 import time
 
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
-LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180}  # Seconds of one program
+# Seconds of one program.
+LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150}
 deadline = time.monotonic() + seconds
 os.makedirs(out, exist_ok=True)
 
@@ -34,10 +37,10 @@ def run(suite, name, command, env=None):
     """Run a program within its limit, its output in a file; exit status, None for a timeout, and the output."""
     limit = min(LIMIT[suite], deadline - time.monotonic())
     if limit <= 1:
-        failures.append(f"{name}: no time left")
-        return None, ""
+        return None, "no time was left for it"
     environment = {**os.environ, **(env or {}), "STEPGRAPH_DRIVER": driver}
-    environment.pop("CUSIM_KERNELS", None) if driver == "libcuda.so.1" else None
+    if driver == "libcuda.so.1":
+        environment.pop("CUSIM_KERNELS", None)
     began = time.monotonic()
     with open(log_of(name), "w+b") as log:
         try:
@@ -62,10 +65,10 @@ def count(suite, name, status, text):
     """Add to the suite what a program says of itself, else one for the program."""
     row = rows.setdefault(suite, [0, 0, 0])
     if checks := re.findall(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", text, flags=re.M):
+        # libcheck knows no skip: a check that is left out says so and passes.
+        skipped = sum(map(int, re.findall(r"^(\d+) tests? skipped", text, flags=re.M)))
         failed = sum(int(f) + int(e) for _, f, e in checks)
-        counted = [sum(int(c) for c, _, _ in checks) - failed, failed, 0]
-        if skips := re.findall(r"^(\d+) tests? skipped", text, flags=re.M):
-            counted[2] = sum(map(int, skips))
+        counted = [sum(int(c) for c, _, _ in checks) - failed - skipped, failed, skipped]
     elif totals := re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", text, flags=re.M):
         counted = [int(number) for number in totals[-1]]
     else:
@@ -75,7 +78,10 @@ def count(suite, name, status, text):
     for i in range(3):
         row[i] += counted[i]
     if counted[1]:
-        tail = "\n".join("    " + line for line in text.strip().splitlines()[-12:])
+        lines = text.strip().splitlines()
+        telling = [line for line in lines if re.match(r"FAIL|[^ ]*:[FE]:", line)] or lines[-12:]
+        more = [f"... and {len(telling) - 12} more"] if len(telling) > 12 else []
+        tail = "\n".join("    " + line for line in telling[:12] + more)
         failures.append(f"{name}: {'timed out' if status is None else f'status {status}'}, {log_of(name)}\n{tail}")
 
 
@@ -102,11 +108,22 @@ def on_this_driver(command):
 tests, benchmarks = introspect("intro-tests.json"), introspect("intro-benchmarks.json")
 
 for test in suite(tests, "unit"):
-    count("unit", test["name"], *run("unit", test["name"], test["cmd"], test["env"]))
+    probe = test["name"] == "launches"
+    command = test["cmd"] + (["--json", os.path.join(out, "launches.json")] if probe else [])
+    status, text = run("unit", test["name"], command, test["env"])
+    count("unit", test["name"], status, text)
+    if probe:
+        figures += ["launches:"] + [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)] + [""]
 
 for test in suite(tests, "conformance"):
     status, text = run("conformance", test["name"], on_this_driver(test["cmd"]), test["env"])
     count("conformance", test["name"], status, text)
+
+# Of these suites only the programs that take any driver; the rest is about cusim, or about no driver at all.
+for name, programs in (("examples", ["minimal"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
+    for test in suite(tests, name):
+        if test["name"] in programs:
+            count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))
 
 quickstart = os.path.join(build, "examples/quickstart/quickstart")
 if os.path.exists(quickstart):
@@ -132,11 +149,42 @@ if os.path.exists(quickstart):
     except (OSError, ValueError) as error:
         figures.append(f"quickstart: no figures: {error}")
 
+# Host frameworks, where they are: each script's last line is JSON, with its cases.
+table = []
+libraries = sorted(glob.glob(os.path.join(build, "lib/libstepgraph.so")))
+scripts = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks/audit_*.py")))
+if driver != "libcuda.so.1" or not importlib.util.find_spec("torch"):
+    table.append(f"frameworks: left out: {'no PyTorch' if driver == 'libcuda.so.1' else 'not on a card'}")
+    scripts = []
+for script in scripts:
+    name = os.path.splitext(os.path.basename(script))[0]
+    status, text = run("frameworks", name, [sys.executable, script], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
+    *said, last = text.strip().splitlines() or [""]
+    try:
+        told = json.loads(last)
+        cases = told["cases"]
+    except (KeyError, TypeError, ValueError):
+        count("frameworks", name, status, text)
+        table.append(f"{name}: {last if status == 77 else 'no figures'}")
+        continue
+    count("frameworks", name, status, "\n".join(said))
+    with open(os.path.join(out, f"{name}.json"), "w", encoding="utf-8") as f:
+        json.dump(told, f, indent=1)
+    for case in cases:
+        said = "wrong" if case["wrong"] else "left out" if "left_out" in case else "ok"
+        keys = ("nodes", "kernels_read_share", "addresses", "end_us_per_node", "instantiate_us", "compare_us_per_node", "faults", "false")
+        numbers = " ".join(f"{case.get(key, '-')!s:>9}" for key in keys)
+        table.append(f"{name[6:] + ': ' + case['case']:58.58} {numbers}  {said}")
+if any(line.endswith(("ok", "wrong", "left out")) for line in table):
+    heads = ("nodes", "read", "addresses", "end/node", "inst. us", "cmp/node", "faults", "false")
+    table.insert(0, f"{'audit of frameworks, times in us':58} " + " ".join(f"{head:>9}" for head in heads))
+
 for test in suite(benchmarks, "bench"):
-    status, text = run("bench", test["name"], on_this_driver(test["cmd"]), test["env"])
+    command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]
+    status, text = run("bench", test["name"], command, test["env"])
     count("bench", test["name"], status, text)
-    figures.append(f"{test['name']}:")
-    figures += ["    " + line for line in text.strip().splitlines()[-25:]]
+    # The short table that it ends with.
+    figures += text.strip().rpartition("\n\n")[2].splitlines()[-15:] if status == 0 else []
 
 
 def card():
@@ -152,6 +200,7 @@ lines += failures + ([""] if failures else [])
 lines += figures + ([""] if figures else [])
 lines += [f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7}"]
 lines += [f"{name:12} {row[0]:7} {row[1]:7} {row[2]:7}" for name, row in rows.items()]
+lines += [""] + table
 with open(os.path.join(out, "summary.txt"), "w", encoding="utf-8") as f:
     f.write("\n".join(lines) + "\n")
 # One file for all logs, so that they are easily brought home.

@@ -73,7 +73,9 @@ static CUresult args_take(const struct cs_kernel_entry *e, void **params, void *
             else
                 return CUDA_ERROR_INVALID_VALUE;
         }
-        if (size > e->bytes || (size && !buffer))
+        if (size > e->bytes)
+            return node ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        if (size && !buffer)
             return CUDA_ERROR_INVALID_VALUE;
     }
     *out = NULL;
@@ -166,6 +168,7 @@ CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcon
         return CUDA_ERROR_NOT_FOUND;
     if ((r = args_take(k.entry, c->params, c->extra, node, &k.args)) != CUDA_SUCCESS)
         return r;
+    func->loaded = true;
     k.image = func->module->image;
     k.image->refs++;
     w->type = CU_GRAPH_NODE_TYPE_KERNEL;
