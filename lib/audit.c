@@ -91,14 +91,14 @@ void sg__finding_begin(stepgraph_finding *finding, stepgraph_finding_kind kind, 
     finding->node = node;
     finding->argument = UINT32_MAX;
     if (node < step->read.n_nodes)
-        snprintf(finding->node_name, sizeof finding->node_name, "%s", step->read.nodes[node].name);
+        snprintf(finding->node_name, sizeof finding->node_name, "%s", sg__node_name(&step->read.nodes[node]));
     snprintf(finding->stage, sizeof finding->stage, "%s", sg__stage_of_node(step, node));
 }
 
 void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, char *text, size_t bytes)
 {
     static const char *const shapes[] = {"grid x", "grid y", "grid z", "block x", "block y", "block z", "shared memory"};
-    int used = snprintf(text, bytes, "node %u  %.96s  ", finding->node, finding->node_name);
+    int used = snprintf(text, bytes, "node %u  %.127s  ", finding->node, finding->node_name);
     size_t at = used < 0 || (size_t)used >= bytes ? bytes - 1 : (size_t)used;
 
     switch (place) {

@@ -276,7 +276,7 @@ static stepgraph_status classify(void *user, const sg__graph_difference *d)
         return STEPGRAPH_OK;
     if (d->place == SG__WORD_FUNCTION) {
         snprintf(text, sizeof text, "node %u is kernel '%.80s' in the first recording and '%.80s' in the second", d->node,
-                 c->a->read.nodes[d->node].name, c->b->read.nodes[d->node].name);
+                 sg__node_name(&c->a->read.nodes[d->node]), sg__node_name(&c->b->read.nodes[d->node]));
         return report_topology(c, d->node, text);
     }
     if (d->place == SG__WORD_HOST && d->argument == 0) {

@@ -76,7 +76,7 @@ static void draw_dot(drawing *d)
             stage = mine;
         }
         fprintf(d->file, "    n%u [label=", i);
-        put_quoted(d->file, d->graph.nodes[i].name);
+        put_quoted(d->file, sg__node_name(&d->graph.nodes[i]));
         fprintf(d->file, "];\n");
     }
     if (stage[0] != '\0')
@@ -95,6 +95,12 @@ static void draw_dot(drawing *d)
     fprintf(d->file, "}\n");
 }
 
+/* For programs, so as it is. */
+static const char *whole_name(const sg__graph_node *node)
+{
+    return node->layout != NULL && node->layout->name != NULL ? sg__name_whole(node->layout->name) : sg__node_kind_name(node->type);
+}
+
 static void draw_json(drawing *d)
 {
     bool first;
@@ -106,7 +112,7 @@ static void draw_json(drawing *d)
         fprintf(d->file, "%s\n  {\"index\": %u, \"kind\": ", i > 0 ? "," : "", i);
         put_quoted(d->file, sg__node_kind_name(d->graph.nodes[i].type)[0] == 'k' ? "kernel" : sg__node_kind_name(d->graph.nodes[i].type));
         fprintf(d->file, ", \"name\": ");
-        put_quoted(d->file, d->graph.nodes[i].name);
+        put_quoted(d->file, whole_name(&d->graph.nodes[i]));
         fprintf(d->file, ", \"stage\": ");
         put_quoted(d->file, sg__stage_of_node(d->step, i));
         fprintf(d->file, ", \"pins\": [");

@@ -116,7 +116,7 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
         if (is.type != 0 && is.buffer_id == was->buffer_id)
             continue;
         if (was->node < step->read.n_nodes)
-            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, step->read.nodes[was->node].name, pin_in(step, was, pin, sizeof pin));
+            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
         if (is.type == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
                             "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "

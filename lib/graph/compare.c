@@ -200,7 +200,7 @@ static stepgraph_status compare_edges(const sg__driver *driver, const sg__graph 
         mismatch->node = edge.to;
         snprintf(mismatch->text, sizeof mismatch->text,
                  "the same nodes in another order: node %u, '%.60s', comes after node %u, '%.60s', in the %s recording only", edge.to,
-                 a->nodes[edge.to].name, edge.from, a->nodes[edge.from].name, in_first ? "first" : "second");
+                 sg__node_name(&a->nodes[edge.to]), edge.from, sg__node_name(&a->nodes[edge.from]), in_first ? "first" : "second");
     }
     sg__graph_edges_free(&x);
     sg__graph_edges_free(&y);
@@ -220,7 +220,7 @@ stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const
         if (a->nodes[i].type != b->nodes[i].type) {
             mismatch->node = c.node;
             snprintf(mismatch->text, sizeof mismatch->text, "node %zu is '%.80s' in the first recording and '%.80s' in the second", i,
-                     a->nodes[i].name, b->nodes[i].name);
+                     sg__node_name(&a->nodes[i]), sg__node_name(&b->nodes[i]));
             break;
         }
         status = compare_nodes(&c, &a->nodes[i], &b->nodes[i]);
@@ -229,7 +229,7 @@ stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const
         const sg__graph *longer = a->n_nodes > b->n_nodes ? a : b;
         mismatch->node = (uint32_t)n;
         snprintf(mismatch->text, sizeof mismatch->text, "the first recording has %zu nodes and the second %zu; node %zu, '%.80s', is in the %s only",
-                 a->n_nodes, b->n_nodes, n, longer->nodes[n].name, longer == a ? "first" : "second");
+                 a->n_nodes, b->n_nodes, n, sg__node_name(&longer->nodes[n]), longer == a ? "first" : "second");
     }
     if (status == STEPGRAPH_OK && mismatch->text[0] == '\0')
         status = compare_edges(driver, a, b, mismatch);

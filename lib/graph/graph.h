@@ -13,7 +13,7 @@ typedef struct sg__graph_node {
     CUgraphNodeType type;
     uint32_t top;        /* Index of the node, or of the child graph it is in, among the nodes that were recorded. */
     CUfunction function; /* Of a kernel node. */
-    const char *name;    /* The kernel's, readable also where it is a C++ name, or what the node does. */
+    const sg__layout *layout; /* Of its kernel, with the name; NULL of other nodes. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */
@@ -68,6 +68,9 @@ void sg__graph_free_words(sg__graph *graph);
 
 /* What nodes of a type do: "copy", "set" and so on. */
 const char *sg__node_kind_name(CUgraphNodeType type);
+
+/* The kernel's name, readable and short, or what the node does. Not cheap the first time. */
+const char *sg__node_name(const sg__graph_node *node);
 
 /* The name of a node of a graph under capture. */
 void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes);
