@@ -69,39 +69,44 @@ static void describe_scalars(const sg__graph_difference *d, char *text, size_t b
     }
 }
 
-static void begin(const comparison *c, stepgraph_finding *f, stepgraph_finding_kind kind, const sg__graph_difference *d, char *place,
-                  size_t bytes)
+/* A finding about a difference; *out is NULL where nobody will read it. */
+static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, bool fault, const sg__graph_difference *d,
+                              sg__finding **out)
 {
-    sg__finding_begin(f, kind, c->a, d->node);
-    f->argument = d->argument; /* Also which part of a shape it is, for the words. */
-    f->offset = d->offset;
-    f->bytes = d->bytes;
-    f->before = d->before;
-    f->after = d->after;
-    sg__finding_place(f, d->place, place, bytes);
-    if (d->place != SG__WORD_ARGUMENT)
-        f->argument = UINT32_MAX;
+    stepgraph_status status = sg__audit_add(c->audit, kind, fault, c->a, d->node, out);
+
+    if (*out == NULL)
+        return status;
+    sg__finding_place(*out, d->place, d->argument, d->offset);
+    (*out)->said.bytes = d->bytes;
+    (*out)->said.before = d->before;
+    (*out)->said.after = d->after;
+    return status;
 }
 
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
 static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d, const sg__graph_difference *whole)
 {
-    char place[192], values[256], as_double[128] = "";
-    stepgraph_finding f;
+    char values[256], as_double[128] = "";
+    stepgraph_status status;
+    sg__finding *f;
     double g[2];
 
-    begin(c, &f, STEPGRAPH_FINDING_CHANGING_SCALAR, d, place, sizeof place);
+    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, true, d, &f);
+    if (f == NULL)
+        return status;
     describe_scalars(d, values, sizeof values);
     if (whole != NULL) {
         memcpy(&g[0], &whole->before, 8);
         memcpy(&g[1], &whole->after, 8);
         snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
     }
-    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s%s", place, values, as_double);
-    snprintf(f.advice, sizeof f.advice, "%s",
-             d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
-                                           : "record again for each such value, or make it the same in every step");
-    return sg__audit_add(c->audit, &f);
+    snprintf(f->said.text, sizeof f->said.text, "changing scalar   %s%s", values, as_double);
+    snprintf(f->said.advice, sizeof f->said.advice, "%s",
+             d->place == SG__WORD_ARGUMENT
+                 ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
+                 : "record again for each such value, or make it the same in every step");
+    return status;
 }
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
@@ -114,75 +119,90 @@ static const stepgraph_pin *shared_scratch(const comparison *c, CUdeviceptr befo
     return pin != NULL && pin->role == STEPGRAPH_ROLE_SCRATCH ? pin : NULL;
 }
 
-/* What to do about a pointer that moved; without fault where it moved within scratch. */
-static void advise(const comparison *c, stepgraph_finding *f, const char *otherwise)
+/* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
+static void advise(const comparison *c, stepgraph_finding *f, const stepgraph_pin *scratch, const char *otherwise)
 {
-    const stepgraph_pin *scratch = shared_scratch(c, f->before, f->after);
     const stepgraph_pin *former = sg__former_state(c->a->session, f->before);
 
-    if (scratch != NULL) {
-        f->fault = 0;
-        snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
-    } else if (former != NULL) {
-        snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
-    } else {
+    if (scratch != NULL)
+        snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step",
+                 scratch->name);
+    else if (former != NULL)
+        snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step",
+                 former->name);
+    else
         snprintf(f->advice, sizeof f->advice, "%s", otherwise);
-    }
 }
 
 static stepgraph_status report_pointer(comparison *c, const sg__graph_difference *d)
 {
-    stepgraph_finding f;
-    char place[192], before[120], after[120];
+    const stepgraph_pin *scratch = shared_scratch(c, d->before, d->after);
+    char before[120], after[120];
+    stepgraph_status status;
+    sg__finding *f;
 
-    begin(c, &f, STEPGRAPH_FINDING_MOVED_POINTER, d, place, sizeof place);
+    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, d, &f);
+    if (f == NULL)
+        return status;
     sg__describe_address(c->a, d->before, d->node, before, sizeof before);
     sg__describe_address(c->b, d->after, d->node, after, sizeof after);
-    snprintf(f.text, sizeof f.text, "%s   moved pointer   0x%llx (%s) -> 0x%llx (%s)", place, (unsigned long long)d->before, before,
-             (unsigned long long)d->after, after);
-    advise(c, &f, d->place == SG__WORD_HOST
-                      ? "give the host function the same argument in every step, or call it outside the step"
-                      : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
-    return sg__audit_add(c->audit, &f);
+    snprintf(f->said.text, sizeof f->said.text, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)d->before,
+             before, (unsigned long long)d->after, after);
+    advise(c, &f->said, scratch,
+           d->place == SG__WORD_HOST ? "give the host function the same argument in every step, or call it outside the step"
+                                     : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and "
+                                       "commit the new value each step");
+    return status;
 }
 
 static stepgraph_status report_noise(comparison *c, const sg__graph_difference *d)
 {
-    stepgraph_finding f;
-    char place[192];
+    stepgraph_status status;
+    sg__finding *f;
 
-    begin(c, &f, STEPGRAPH_FINDING_UNCLASSIFIED, d, place, sizeof place);
-    f.fault = 0;
-    snprintf(f.text, sizeof f.text, "%s   unclassified   %llx -> %llx: differs between two recordings of the same step too, so it is padding", place,
-             (unsigned long long)d->before, (unsigned long long)d->after);
-    return sg__audit_add(c->audit, &f);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, d, &f);
+    if (f != NULL)
+        snprintf(f->said.text, sizeof f->said.text,
+                 "unclassified   %llx -> %llx: differs between two recordings of the same step too, so it is padding",
+                 (unsigned long long)d->before, (unsigned long long)d->after);
+    return status;
 }
 
 static stepgraph_status report_topology(comparison *c, uint32_t node, const char *text)
 {
-    stepgraph_finding f;
+    stepgraph_status status;
+    sg__finding *f;
 
-    sg__finding_begin(&f, STEPGRAPH_FINDING_TOPOLOGY, c->a, node);
-    snprintf(f.text, sizeof f.text, "%s", text);
-    snprintf(f.advice, sizeof f.advice, "a graph repeats the same nodes: record one graph for each form that the step can take");
-    return sg__audit_add(c->audit, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, true, c->a, node, &f);
+    if (f != NULL) {
+        snprintf(f->said.text, sizeof f->said.text, "%s", text);
+        snprintf(f->said.advice, sizeof f->said.advice,
+                 "a graph repeats the same nodes: record one graph for each form that the step can take");
+    }
+    return status;
 }
 
 static stepgraph_status report_source(comparison *c, const sg__source *before, const sg__source *after)
 {
-    stepgraph_finding f;
+    const stepgraph_pin *scratch = shared_scratch(c, before->address, after->address);
     char was[120], is[120];
+    stepgraph_status status;
+    sg__finding *f;
 
-    sg__finding_begin(&f, STEPGRAPH_FINDING_MOVED_POINTER, c->a, SG__NO_NODE);
-    f.bytes = 8;
-    f.before = before->address;
-    f.after = after->address;
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, c->a, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.bytes = 8;
+    f->said.before = before->address;
+    f->said.after = after->address;
     sg__describe_address(c->a, before->address, SG__NO_NODE, was, sizeof was);
     sg__describe_address(c->b, after->address, SG__NO_NODE, is, sizeof is);
-    snprintf(f.text, sizeof f.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)", before->pin->name,
+    snprintf(f->said.text, sizeof f->said.text,
+             "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)", before->pin->name,
              before->address, was, after->address, is);
-    advise(c, &f, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
-    return sg__audit_add(c->audit, &f);
+    advise(c, &f->said, scratch,
+           "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    return status;
 }
 
 /* A null pointer may become a real one; other small numbers are no addresses. */
@@ -298,11 +318,19 @@ static stepgraph_status compare(comparison *c, const stepgraph_step *again)
     sg__graph *b = (sg__graph *)&c->b->read;
     sg__graph_mismatch mismatch;
     stepgraph_status status = STEPGRAPH_OK;
+    const uint64_t began = sg__audit_clock();
     uint64_t bytes;
 
+    c->audit->recordings = again != NULL ? 3 : 2;
     c->audit->summary.nodes = c->a->read.n_nodes;
     c->audit->summary.kernels = c->a->stats.nodes[STEPGRAPH_KIND_KERNEL];
     c->audit->summary.unread = c->a->read.n_unread;
+    /* Counted when the first recording was read. */
+    c->audit->summary.addresses = c->a->audit->summary.addresses;
+    c->audit->summary.in_pins = c->a->audit->summary.in_pins;
+    c->audit->summary.in_graph = c->a->audit->summary.in_graph;
+    c->audit->summary.read_ns =
+        c->a->audit->summary.read_ns + c->b->audit->summary.read_ns + (again != NULL ? again->audit->summary.read_ns : 0);
     if (again != NULL) {
         status = sg__graph_compare(driver, b, &again->read, note_noise, c, &mismatch, &bytes);
         if (status == STEPGRAPH_OK && c->n_noise > 0)
@@ -319,7 +347,10 @@ static stepgraph_status compare(comparison *c, const stepgraph_step *again)
             !is_the_same(c, sg__resolve(c->a, c->a->sources[i].address).where, c->a->sources[i].address,
                          sg__resolve(c->b, c->b->sources[i].address).where, c->b->sources[i].address))
             status = report_source(c, &c->a->sources[i], &c->b->sources[i]);
-    return status == STEPGRAPH_OK ? sg__audit_finish(c->audit) : status;
+    if (status == STEPGRAPH_OK)
+        status = sg__audit_finish(c->audit);
+    c->audit->summary.compare_ns = sg__audit_clock() - began;
+    return status;
 }
 
 static stepgraph_status check(const stepgraph_step *step, const stepgraph_step *other)

@@ -76,10 +76,12 @@ typedef struct stepgraph_audit_summary {
     uint64_t in_pins;       /**< Those that lie in pins and arenas. */
     uint64_t in_graph;      /**< Those that lie in memory which the graph allocates itself. */
     uint64_t bytes;         /**< Argument bytes compared. */
+    uint64_t read_ns;       /**< Host time that end took to read the recording back and to audit it; of a comparison: of its recordings together. */
+    uint64_t compare_ns;    /**< Host time of comparing them; 0 where there is one recording only. */
 } stepgraph_audit_summary;
 
 /** An empty summary. */
-#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * What stepgraph_step_end() found in one recording.
