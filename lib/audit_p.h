@@ -59,6 +59,23 @@ stepgraph_audit *sg__audit_copy(const stepgraph_audit *audit);
 /* Nanoseconds on the clock that costs are measured with. */
 uint64_t sg__audit_clock(void);
 
+/* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero. */
+typedef struct sg__host_range {
+    uint64_t start, end;
+    bool writable, executable;
+} sg__host_range;
+
+typedef struct sg__host_memory {
+    sg__host_range *ranges; /* Sorted, disjoint. */
+    size_t n;
+    bool known;
+} sg__host_memory;
+
+/* Device memory may be in it too: that is for the driver to say. likely: and something can stand there that programs have addresses of, which
+ * leaves out seven of eight numbers. */
+bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely);
+void sg__host_memory_free(sg__host_memory *memory);
+
 /* Bytes of the first character of a text; 0: it is no UTF-8. */
 size_t sg__text_character(const char *text);
 

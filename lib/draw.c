@@ -146,7 +146,9 @@ static stepgraph_status read_all(drawing *d)
             word++;
         d->first_word[i] = word;
     }
-    return sg__graph_edges_read(driver, &d->graph, &d->edges);
+    status = sg__graph_edges_read(driver, &d->graph, &d->edges);
+    sg__graph_edges_sort(&d->edges);
+    return status;
 }
 
 stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path)
