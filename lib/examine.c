@@ -1,4 +1,5 @@
 /* The audit of one recording: the graph, read back and held against the registry, the counter and what the driver knows. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,19 +79,38 @@ static const char *advice(stepgraph_finding_kind kind)
     }
 }
 
-static stepgraph_status add(examination *e, stepgraph_finding *finding)
+static stepgraph_status begin(examination *e, stepgraph_finding_kind kind, bool fault, uint32_t node, sg__finding **out)
 {
-    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
-    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
-    return sg__audit_add(e->audit, finding);
+    stepgraph_status status = sg__audit_add(e->audit, kind, fault, e->step, node, out);
+
+    if (*out != NULL)
+        snprintf((*out)->said.advice, sizeof(*out)->said.advice, "%s", advice(kind));
+    return status;
+}
+
+/* A finding, which is a fault unless the step allows it. *out is NULL where nobody will read it. */
+static stepgraph_status add(examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
+{
+    return begin(e, kind, (e->step->flags & permission(kind)) == 0, node, out);
 }
 
 /* Worth knowing, and no fault. */
-static stepgraph_status note(examination *e, stepgraph_finding *finding)
+static stepgraph_status note(examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
 {
-    finding->fault = 0;
-    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
-    return sg__audit_add(e->audit, finding);
+    return begin(e, kind, false, node, out);
+}
+
+static void say(sg__finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(sg__finding *finding, const char *format, ...)
+{
+    va_list arguments;
+
+    if (finding == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(finding->said.text, sizeof finding->said.text, format, arguments);
+    va_end(arguments);
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
@@ -140,20 +160,24 @@ static stepgraph_status reconcile_copies(examination *e, stepgraph_kind kind, ui
 {
     const stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[kind] - ours, counted = sg__counted(step->session, kind) - step->counted_before[kind];
-    stepgraph_finding f;
+    stepgraph_status status;
+    sg__finding *f;
 
     if (counted <= recorded)
         return STEPGRAPH_OK;
-    sg__finding_begin(&f, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
-    f.before = counted;
-    f.after = recorded;
-    snprintf(f.text, sizeof f.text,
-             "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another stream, and "
-             "ran at once",
-             (unsigned long long)counted,
-             kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
-             (unsigned long long)recorded);
-    return note(e, &f);
+    status = note(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.before = counted;
+    f->said.after = recorded;
+    say(f,
+        "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another "
+        "stream, and ran at "
+        "once",
+        (unsigned long long)counted,
+        kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
+        (unsigned long long)recorded);
+    return status;
 }
 
 /* Kernels that were counted but not recorded went to another stream, and a replay would do without them. By stage where they are marked. */
@@ -161,7 +185,8 @@ static stepgraph_status reconcile_kernels(examination *e)
 {
     stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
-    stepgraph_finding finding;
+    stepgraph_status status;
+    sg__finding *f;
     char stages[256];
 
     if (counted <= recorded) {
@@ -171,13 +196,16 @@ static stepgraph_status reconcile_kernels(examination *e)
         return STEPGRAPH_OK;
     }
     sg__stages_escaped(step, stages, sizeof stages);
-    sg__finding_begin(&finding, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
-    finding.before = counted;
-    finding.after = recorded;
-    snprintf(finding.text, sizeof finding.text,
-             "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran at once",
-             (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
-    return add(e, &finding);
+    status = add(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.before = counted;
+    f->said.after = recorded;
+    say(f,
+        "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran "
+        "at once",
+        (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
+    return status;
 }
 
 static stepgraph_status reconcile(examination *e)
@@ -203,48 +231,47 @@ static stepgraph_status examine_nodes(examination *e)
 {
     const sg__graph *graph = &e->step->read;
     stepgraph_status status = STEPGRAPH_OK;
-    stepgraph_finding f;
+    sg__finding *f;
 
     if (graph->n_nodes == 0) {
-        sg__finding_begin(&f, STEPGRAPH_FINDING_EMPTY, e->step, SG__NO_NODE);
-        snprintf(f.text, sizeof f.text, "nothing was recorded: the work went to another stream or device than the session's");
-        status = add(e, &f);
+        status = add(e, STEPGRAPH_FINDING_EMPTY, SG__NO_NODE, &f);
+        say(f, "nothing was recorded: the work went to another stream or device than the session's");
     }
     for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++)
         if (graph->nodes[i].type == CU_GRAPH_NODE_TYPE_HOST) {
-            sg__finding_begin(&f, STEPGRAPH_FINDING_HOST_FUNCTION, e->step, i);
-            snprintf(f.text, sizeof f.text, "node %u  host function: it is called at every replay, with the argument of the recording", i);
-            status = add(e, &f);
+            status = add(e, STEPGRAPH_FINDING_HOST_FUNCTION, i, &f);
+            say(f, "node %u  host function: it is called at every replay, with the argument of the recording", i);
         }
     for (size_t i = 0; i < graph->n_owned && status == STEPGRAPH_OK; i++)
         if (!freed_in_graph(graph, graph->owned[i].start)) {
-            sg__finding_begin(&f, STEPGRAPH_FINDING_ALLOCATION, e->step, graph->owned[i].node);
-            f.before = graph->owned[i].start;
-            snprintf(f.text, sizeof f.text, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
-                     graph->owned[i].node, graph->owned[i].bytes);
-            status = add(e, &f);
+            status = add(e, STEPGRAPH_FINDING_ALLOCATION, graph->owned[i].node, &f);
+            say(f, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
+                graph->owned[i].node, graph->owned[i].bytes);
+            if (f != NULL)
+                f->said.before = graph->owned[i].start;
         }
     for (size_t i = 0; i < graph->n_unread && status == STEPGRAPH_OK; i++) {
-        sg__finding_begin(&f, STEPGRAPH_FINDING_UNREAD, e->step, graph->unread[i]);
-        snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
-                 f.node_name);
-        status = note(e, &f);
+        status = note(e, STEPGRAPH_FINDING_UNREAD, graph->unread[i], &f);
+        if (f != NULL)
+            say(f, "node %u  %s: its contents could not be read, so its addresses were not checked", graph->unread[i],
+                sg__node_name(&graph->nodes[graph->unread[i]]));
     }
     return status;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* A finding about one word; place gets where it stands. */
-static void begin_word(const examination *e, stepgraph_finding *f, stepgraph_finding_kind kind, const sg__graph_word *word, char *place,
-                       size_t bytes)
+/* A finding about one word. */
+static stepgraph_status add_word(examination *e, stepgraph_finding_kind kind, const sg__graph_word *word, sg__finding **out)
 {
-    sg__finding_begin(f, kind, e->step, word->node);
-    f->argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
-    f->offset = word->offset;
-    f->bytes = 8;
-    f->before = word->value;
-    sg__finding_place(f, (sg__word_place)word->place, place, bytes);
+    stepgraph_status status = add(e, kind, word->node, out);
+
+    if (*out != NULL) {
+        sg__finding_place(*out, (sg__word_place)word->place, word->argument, word->offset);
+        (*out)->said.bytes = 8;
+        (*out)->said.before = word->value;
+    }
+    return status;
 }
 
 /* Whether an operand is host memory, or may be: what the driver was not told, and does not know, is pageable. */
@@ -343,22 +370,20 @@ static stepgraph_status examine_unknown(examination *e, const sg__graph_word *wo
 {
     const sg__allocation *seen = sg__allocation_at(&e->step->session->seen, word->value);
     bool freed = seen != NULL || word->type == CU_MEMORYTYPE_DEVICE;
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     if (word->place == SG__WORD_ARGUMENT && seen == NULL)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, place, sizeof place);
+    status = add_word(e, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, &f);
     if (freed && seen == NULL)
-        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: no device memory is there", place, (unsigned long long)word->value);
+        say(f, "freed   0x%llx: no device memory is there", (unsigned long long)word->value);
     else if (seen != NULL)
-        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: %llu bytes stood there once", place, (unsigned long long)word->value,
-                 (unsigned long long)seen->bytes);
+        say(f, "freed   0x%llx: %llu bytes stood there once", (unsigned long long)word->value, (unsigned long long)seen->bytes);
     else
-        snprintf(f.text, sizeof f.text, "%s   pageable host memory   0x%llx: read or written at every replay", place,
-                 (unsigned long long)word->value);
-    return add(e, &f);
+        say(f, "pageable host memory   0x%llx: read or written at every replay", (unsigned long long)word->value);
+    return status;
 }
 
 /* The operand of a copy or a set begins in a pin: it must end there too, or in the pin that follows without a gap. */
@@ -366,19 +391,20 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
 {
     const stepgraph_session *session = e->step->session;
     CUdeviceptr end = word->value + word->bytes, covered = pin->address + pin->bytes;
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address == covered; i++)
         covered += session->pins[i]->bytes;
     if (covered >= end)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, STEPGRAPH_FINDING_UNREGISTERED, word, place, sizeof place);
-    f.bytes = (uint32_t)word->bytes;
-    snprintf(f.text, sizeof f.text, "%s   0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", place,
-             (unsigned long long)word->value, (unsigned long long)word->bytes, pin->name, end - covered);
-    return add(e, &f);
+    status = add_word(e, STEPGRAPH_FINDING_UNREGISTERED, word, &f);
+    if (f != NULL)
+        f->said.bytes = (uint32_t)word->bytes;
+    say(f, "0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", (unsigned long long)word->value,
+        (unsigned long long)word->bytes, pin->name, end - covered);
+    return status;
 }
 
 /* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
@@ -392,16 +418,16 @@ static stepgraph_status watch_pin(examination *e, const sg__graph_word *word, co
 /* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
 static stepgraph_status examine_table(examination *e, const sg__graph_word *word)
 {
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
-    snprintf(f.text, sizeof f.text, "%s   replaced   0x%llx: the memory there was freed, and the library was given the address", place,
-             (unsigned long long)word->value);
-    return add(e, &f);
+    status = add_word(e, STEPGRAPH_FINDING_REPLACED, word, &f);
+    say(f, "replaced   0x%llx: the memory there was freed, and the library was given the address",
+        (unsigned long long)word->value);
+    return status;
 }
 
 /* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
@@ -427,8 +453,8 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     stepgraph_finding_kind kind;
     sg__allocation *allocation;
     stepgraph_status status;
-    stepgraph_finding f;
-    char place[256], what[160];
+    sg__finding *f;
+    char what[160];
     bool known;
 
     if ((where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && word->place == SG__WORD_ARGUMENT &&
@@ -464,10 +490,12 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     if (allocation->reported && (e->step->flags & permission(kind)) != 0)
         return STEPGRAPH_OK;
     allocation->reported = true;
-    begin_word(e, &f, kind, word, place, sizeof place);
-    sg__describe_address(e->step, word->value, word->node, what, sizeof what);
-    snprintf(f.text, sizeof f.text, "%s   0x%llx (%s)", place, (unsigned long long)word->value, what);
-    return add(e, &f);
+    status = add_word(e, kind, word, &f);
+    if (f != NULL) {
+        sg__describe_address(e->step, word->value, word->node, what, sizeof what);
+        say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
+    }
+    return status;
 }
 
 /* New values that commits read through their lists, where the scan does not see them. */
@@ -475,12 +503,13 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
 {
     stepgraph_session *session = e->step->session;
     sg__place where = sg__resolve(e->step, source->address);
-    stepgraph_finding f;
+    stepgraph_status status;
+    sg__finding *f;
     char what[160];
 
     if (where.where == SG__NOWHERE) {
         sg__allocation item;
-        stepgraph_status status = sg__allocation_ask(session->driver, source->address, &item);
+        status = sg__allocation_ask(session->driver, source->address, &item);
         if (status == STEPGRAPH_OK && item.type != 0 && sg__allocation_add(&e->step->allocations, &item) == NULL)
             status = STEPGRAPH_ERR_MEMORY;
         if (status != STEPGRAPH_OK)
@@ -490,12 +519,15 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
         return STEPGRAPH_OK;
     e->unregistered++;
-    sg__finding_begin(&f, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
-                      e->step, SG__NO_NODE);
-    f.before = source->address;
-    sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
-    snprintf(f.text, sizeof f.text, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
-    return add(e, &f);
+    status = add(
+        e, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
+        SG__NO_NODE, &f);
+    if (f != NULL) {
+        f->said.before = source->address;
+        sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
+        say(f, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
+    }
+    return status;
 }
 
 /* The first word that lies in a pin; NULL: only lists of commits have it. */
@@ -511,21 +543,20 @@ static const sg__graph_word *first_word_in(const sg__graph *graph, const stepgra
 static stepgraph_status report_adopted(examination *e, const stepgraph_pin *pin, const char *why)
 {
     const sg__graph_word *word = first_word_in(&e->step->read, pin);
+    stepgraph_finding_kind kind;
     stepgraph_status status;
-    stepgraph_finding f;
     sg__allocation now;
-    char place[256] = "";
+    sg__finding *f;
 
     status = sg__allocation_ask(e->step->session->driver, pin->address, &now);
     if (status != STEPGRAPH_OK)
         return status;
-    if (word != NULL)
-        begin_word(e, &f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
-    else
-        sg__finding_begin(&f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
-    f.before = pin->address;
-    snprintf(f.text, sizeof f.text, "%.180s%s%.300s", place, place[0] != '\0' ? "   " : "", why);
-    return add(e, &f);
+    kind = now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED;
+    status = word != NULL ? add_word(e, kind, word, &f) : add(e, kind, SG__NO_NODE, &f);
+    say(f, "%.300s", why);
+    if (f != NULL)
+        f->said.before = pin->address;
+    return status;
 }
 
 /* Adopted memory may have gone while the step recorded. */
@@ -669,6 +700,7 @@ static stepgraph_status look(examination *e)
 stepgraph_status sg__step_examine(stepgraph_step *step)
 {
     examination e = {.step = step};
+    const uint64_t began = sg__audit_clock();
     stepgraph_status status;
     char title[128];
 
@@ -687,6 +719,8 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     sg__graph_free_words(&step->read);
     if (status == STEPGRAPH_OK)
         status = sg__audit_finish(e.audit);
+    if (status == STEPGRAPH_OK)
+        e.audit->summary.read_ns = sg__audit_clock() - began;
     stepgraph_audit_destroy(step->audit);
     step->audit = e.audit;
     if (status != STEPGRAPH_OK) { /* Half a report is none. */

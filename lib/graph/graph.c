@@ -60,8 +60,7 @@ static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle
     status = sg__layout_of(driver, &out->layouts, arguments.params.func, &arguments.layout);
     if (status != STEPGRAPH_OK)
         return status;
-    if (arguments.layout->name != NULL)
-        node->name = arguments.layout->name;
+    node->layout = arguments.layout;
     if (!arguments.layout->known)
         return add_unread(out);
     sg__arguments_open(&arguments);
@@ -183,7 +182,7 @@ static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, 
     if (larger == NULL)
         return sg__fail_memory("host", out->n_nodes * sizeof *out->nodes);
     out->nodes = larger;
-    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top, .name = sg__node_kind_name(type)};
+    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top};
 
     switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -262,7 +261,7 @@ void sg__graph_free(sg__graph *graph)
 
 size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument)
 {
-    const sg__layout *layout = sg__layout_known(&graph->layouts, graph->nodes[node].function);
+    const sg__layout *layout = graph->nodes[node].layout;
 
     return layout != NULL && argument < layout->n ? layout->arguments[argument].bytes : 0;
 }
