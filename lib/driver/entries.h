@@ -62,7 +62,7 @@
     REQUIRED(GraphHostNodeGetParams, 10000, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)) \
     REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
     REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
-    REQUIRED(GraphGetEdges, 10000, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)) \
+    REQUIRED(GraphNodeGetDependencies, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *n)) \
     REQUIRED(GraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *graph)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
     REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \

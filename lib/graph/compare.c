@@ -288,7 +288,7 @@ static void explain_edges(const sg__graph *graph, sg__graph_edges *x, sg__graph_
              sg__node_name(&graph->nodes[edge.to]), edge.from, sg__node_name(&graph->nodes[edge.from]), sg__ordinal(in_first ? 0 : index));
 }
 
-/* The same nodes in another order. The driver tells the edges of equal graphs in the same order, so sorting them is seldom needed. */
+/* The same nodes in another order. The driver tells the edges of equal graphs in the same order, mostly, so that they need no sorting. */
 static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *mismatch)
 {
     sg__graph_edges x, y = {0};
@@ -296,7 +296,7 @@ static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *m
 
     for (size_t g = 1; g < c->n && status == STEPGRAPH_OK && !x.partial && mismatch->text[0] == '\0'; g++) {
         status = sg__graph_edges_read(c->driver, c->graphs[g], &y);
-        if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || memcmp(x.items, y.items, x.n * sizeof *x.items) != 0))
+        if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || (x.n > 0 && memcmp(x.items, y.items, x.n * sizeof *x.items) != 0)))
             explain_edges(c->graphs[0], &x, &y, g, mismatch);
         sg__graph_edges_free(&y);
     }

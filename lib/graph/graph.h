@@ -88,8 +88,8 @@ typedef struct sg__graph_edge {
 } sg__graph_edge;
 
 typedef struct sg__graph_edges {
-    sg__graph_edge *items; /* In the driver's order, which is the same for equal graphs. */
-    size_t n;
+    sg__graph_edge *items; /* By the later node, and for one node in the driver's order, which is mostly the same for equal graphs. */
+    size_t n, room;
     bool partial; /* The driver does not tell all of them. */
 } sg__graph_edges;
 

@@ -120,7 +120,7 @@ static void check_work(void)
         bench_work_begin();
         OK(stepgraph_audit_compare(c.steps[0], c.steps[1], NULL, &audit));
         WORK_IS(i == 0 ? "comparing 100 nodes" : "comparing 1000 nodes", 24, 0, { "cuGraphKernelNodeGetParams", 2 * sizes[i] },
-                { "cuGraphGetEdges", 2 });
+                { "cuGraphNodeGetDependencies", 2 * sizes[i] });
         stepgraph_audit_destroy(audit);
         drop(&c);
     }
