@@ -135,7 +135,7 @@ static void draw_json(drawing *d)
 static stepgraph_status read_all(drawing *d)
 {
     const sg__driver *driver = d->step->session->driver;
-    stepgraph_status status = sg__graph_read(driver, d->step->graph, &d->graph);
+    stepgraph_status status = sg__graph_read(driver, d->step->graph, NULL, NULL, &d->graph);
 
     if (status != STEPGRAPH_OK)
         return status;

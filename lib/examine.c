@@ -6,10 +6,21 @@
 
 #include "audit_p.h"
 
+/* Where a pin is. */
+typedef struct extent {
+    CUdeviceptr start, end;
+} extent;
+
+enum { UNKNOWN = 256 };
+
 typedef struct examination {
     stepgraph_step *step;
     stepgraph_audit *audit;
     bool *used; /* By index of the session's pins. */
+    extent *pins; /* The same, side by side: nearly every word is looked up in them. */
+    size_t n_pins;
+    uint64_t in_pins; /* Words of arguments that lie in them. */
+    uint64_t unknown[UNKNOWN]; /* Words that the driver was asked about last, and that mean nothing to it: left-over bytes come again. */
     const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address. */
     size_t n_formers;
     uint64_t unregistered; /* Words outside the registry. */
@@ -111,6 +122,66 @@ static void say(sg__finding *finding, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(finding->said.text, sizeof finding->said.text, format, arguments);
     va_end(arguments);
+}
+
+/* ---- pins -------------------------------------------------------------------------------------------------------- */
+
+static int by_former(const void *a, const void *b)
+{
+    const stepgraph_pin *const *x = a, *const *y = b;
+
+    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
+}
+
+/* What is asked of pins for every word, side by side, in one walk over them: where they are, and as sg__former_state() where they were. */
+static stepgraph_status gather_pins(examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+
+    e->n_pins = session->n_pins;
+    e->pins = malloc((e->n_pins + 1) * sizeof *e->pins);
+    e->used = calloc(e->n_pins + 1, sizeof *e->used);
+    e->formers = malloc((e->n_pins + 1) * sizeof *e->formers);
+    if (e->pins == NULL || e->used == NULL || e->formers == NULL)
+        return sg__fail_memory("host", e->n_pins * (sizeof *e->pins + sizeof *e->formers));
+    for (size_t i = 0; i < e->n_pins; i++) {
+        const stepgraph_pin *pin = session->pins[i];
+        e->pins[i] = (extent){.start = pin->address, .end = pin->address + pin->bytes};
+        if (pin->former != 0 && pin->role == STEPGRAPH_ROLE_STATE)
+            e->formers[e->n_formers++] = pin;
+    }
+    if (e->n_formers > 0)
+        qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+    return STEPGRAPH_OK;
+}
+
+/* Index of the pin that holds address; n_pins: none does. */
+static size_t pin_at(const examination *e, CUdeviceptr address)
+{
+    const extent *base = e->pins;
+    size_t n = e->n_pins;
+
+    if (n == 0 || address < base[0].start || address >= base[n - 1].end)
+        return e->n_pins;
+    while (n > 1) { /* Without a branch that depends on what is found. */
+        size_t half = n / 2;
+        base += base[half].start <= address ? half : 0;
+        n -= half;
+    }
+    return address < base->end ? (size_t)(base - e->pins) : e->n_pins;
+}
+
+/* An address in a pin needs no further look. */
+static bool settle(void *user, uint64_t value)
+{
+    examination *e = user;
+    size_t pin = pin_at(e, value);
+
+    if (pin == e->n_pins)
+        return false;
+    e->used[pin] = true;
+    e->in_pins++;
+    return true;
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
@@ -314,28 +385,6 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
     return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
-static int by_former(const void *a, const void *b)
-{
-    const stepgraph_pin *const *x = a, *const *y = b;
-
-    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
-}
-
-/* As sg__former_state() for all of them, to be asked for every word. */
-static stepgraph_status gather_formers(examination *e)
-{
-    const stepgraph_session *session = e->step->session;
-
-    e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
-    if (e->formers == NULL)
-        return sg__fail_memory("host", (session->n_pins + 1) * sizeof *e->formers);
-    for (size_t i = 0; i < session->n_pins; i++)
-        if (session->pins[i]->role == STEPGRAPH_ROLE_STATE && session->pins[i]->former != 0)
-            e->formers[e->n_formers++] = session->pins[i];
-    qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
-    return STEPGRAPH_OK;
-}
-
 static const stepgraph_pin *former_at(const examination *e, CUdeviceptr address)
 {
     size_t low = 0, high = e->n_formers;
@@ -435,11 +484,13 @@ static stepgraph_status examine_table(examination *e, const sg__graph_word *word
 static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 {
     const stepgraph_session *session = e->step->session;
-    const stepgraph_pin *pin = sg__pin_at(session, address - 1);
+    size_t index = pin_at(e, address - 1);
+    const stepgraph_pin *pin;
     sg__allocation item;
 
-    if (pin == NULL || address == session->commit_table)
-        return pin != NULL;
+    if (index == e->n_pins || address == session->commit_table)
+        return index != e->n_pins;
+    pin = session->pins[index];
     for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
         if (sg__table_holds(step->tables, address))
             return true;
@@ -449,14 +500,19 @@ static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
 {
-    sg__place where = sg__resolve(e->step, word->value);
+    const bool argument = word->place == SG__WORD_ARGUMENT;
+    uint64_t *unknown = &e->unknown[(word->value >> 3 ^ word->value >> 12) % UNKNOWN];
     stepgraph_finding_kind kind;
     sg__allocation *allocation;
     stepgraph_status status;
+    sg__place where;
     sg__finding *f;
     char what[160];
     bool known;
 
+    if (argument && *unknown == word->value)
+        return STEPGRAPH_OK;
+    where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if ((where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && word->place == SG__WORD_ARGUMENT &&
         is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
@@ -464,6 +520,8 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
         status = remember(e, word, &known);
         if (status != STEPGRAPH_OK)
             return status;
+        if (!known && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
+            *unknown = word->value;
         if (!known)
             return examine_unknown(e, word);
         where = sg__resolve(e->step, word->value);
@@ -539,23 +597,29 @@ static const sg__graph_word *first_word_in(const sg__graph *graph, const stepgra
     return NULL;
 }
 
-/* The pin's memory is gone; why says how. */
+/* The pin's memory is gone; why says how. Words in pins were not kept, so the graph is read once more. */
 static stepgraph_status report_adopted(examination *e, const stepgraph_pin *pin, const char *why)
 {
-    const sg__graph_word *word = first_word_in(&e->step->read, pin);
+    const sg__driver *driver = e->step->session->driver;
+    const sg__graph_word *word;
     stepgraph_finding_kind kind;
     stepgraph_status status;
     sg__allocation now;
     sg__finding *f;
+    sg__graph all;
 
-    status = sg__allocation_ask(e->step->session->driver, pin->address, &now);
-    if (status != STEPGRAPH_OK)
-        return status;
-    kind = now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED;
-    status = word != NULL ? add_word(e, kind, word, &f) : add(e, kind, SG__NO_NODE, &f);
-    say(f, "%.300s", why);
-    if (f != NULL)
-        f->said.before = pin->address;
+    status = sg__graph_read(driver, e->step->graph, NULL, NULL, &all);
+    if (status == STEPGRAPH_OK)
+        status = sg__allocation_ask(driver, pin->address, &now);
+    if (status == STEPGRAPH_OK) {
+        word = first_word_in(&all, pin);
+        kind = now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED;
+        status = word != NULL ? add_word(e, kind, word, &f) : add(e, kind, SG__NO_NODE, &f);
+        say(f, "%.300s", why);
+        if (f != NULL)
+            f->said.before = pin->address;
+    }
+    sg__graph_free(&all);
     return status;
 }
 
@@ -594,8 +658,9 @@ static void mark_used(examination *e)
     const stepgraph_step *step = e->step;
     const stepgraph_session *session = step->session;
 
-    for (size_t i = 0; i < step->read.n_words; i++)
-        mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
+    for (size_t i = 0; i < step->read.n_words; i++) /* Arguments are settled already, or in no pin. */
+        if (step->read.words[i].place != SG__WORD_ARGUMENT)
+            mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
     for (size_t i = 0; i < step->n_sources; i++) {
         mark_range(e, step->sources[i].pin->address, 1);
         mark_range(e, step->sources[i].address, step->sources[i].pin->bytes);
@@ -607,7 +672,7 @@ static void mark_used(examination *e)
 static stepgraph_status examine_addresses(examination *e)
 {
     stepgraph_step *step = e->step;
-    stepgraph_status status = gather_formers(e);
+    stepgraph_status status = STEPGRAPH_OK;
 
     for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
         status = examine_word(e, &step->read.words[i]);
@@ -686,6 +751,7 @@ static stepgraph_status look(examination *e)
     e->audit->summary.nodes = e->step->stats.nodes_total;
     e->audit->summary.kernels = e->step->stats.nodes[STEPGRAPH_KIND_KERNEL];
     e->audit->summary.unread = e->step->stats.nodes_unread;
+    e->audit->summary.addresses = e->audit->summary.in_pins = e->in_pins;
     mark_used(e);
     status = reconcile(e);
     if (status == STEPGRAPH_OK)
@@ -704,16 +770,14 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     stepgraph_status status;
     char title[128];
 
-    status = sg__graph_read(step->session->driver, step->graph, &step->read);
-    if (status != STEPGRAPH_OK)
-        return status;
     snprintf(title, sizeof title, "step '%.100s'", step->name);
     e.audit = sg__audit_new(title);
-    e.used = calloc(step->session->n_pins + 1, sizeof *e.used);
-    if (e.used == NULL)
-        status = sg__fail_memory("host", step->session->n_pins);
-    else
-        status = e.audit != NULL ? look(&e) : STEPGRAPH_ERR_MEMORY;
+    status = e.audit != NULL ? gather_pins(&e) : STEPGRAPH_ERR_MEMORY;
+    if (status == STEPGRAPH_OK)
+        status = sg__graph_read(step->session->driver, step->graph, settle, &e, &step->read);
+    if (status == STEPGRAPH_OK)
+        status = look(&e);
+    free(e.pins);
     free(e.used);
     free(e.formers);
     sg__graph_free_words(&step->read);

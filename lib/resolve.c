@@ -135,26 +135,35 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
 
 static bool owned_by_graph(const stepgraph_step *step, CUdeviceptr address)
 {
+    if (address < step->read.owned_low || address >= step->read.owned_high)
+        return false;
     for (size_t i = 0; i < step->read.n_owned; i++)
         if (address >= step->read.owned[i].start && address < step->read.owned[i].start + step->read.owned[i].bytes)
             return true;
     return false;
 }
 
-sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
+sg__place sg__resolve_outside(const stepgraph_step *step, CUdeviceptr address)
 {
-    const stepgraph_session *session = step->session;
-    sg__place place = {.where = SG__NOWHERE, .pin = sg__pin_index(session, address)};
+    sg__place place = {.where = SG__NOWHERE};
 
-    if (place.pin < session->n_pins && session->pins[place.pin]->address <= address)
-        place.where = SG__IN_PIN;
-    else if (owned_by_graph(step, address))
+    if (owned_by_graph(step, address))
         place.where = SG__IN_GRAPH;
     else if (sg__table_holds(step->tables, address))
         place.where = SG__IN_TABLE;
     else if ((place.allocation = sg__allocation_at(&step->allocations, address)) != NULL)
         place.where = SG__IN_ALLOCATION;
     return place;
+}
+
+sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
+{
+    const stepgraph_session *session = step->session;
+    size_t pin = sg__pin_index(session, address);
+
+    if (pin < session->n_pins && session->pins[pin]->address <= address)
+        return (sg__place){.where = SG__IN_PIN, .pin = pin};
+    return sg__resolve_outside(step, address);
 }
 
 const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdeviceptr address)

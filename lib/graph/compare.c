@@ -67,21 +67,35 @@ static stepgraph_status compare_rows(comparison *c, const word_of *words, size_t
 /* One argument of all graphs, from c->pieces: as 8-byte words, and what is left at its end. */
 static stepgraph_status compare_argument(comparison *c, uint32_t index, size_t bytes)
 {
+    const size_t n = c->n;
     stepgraph_status status = STEPGRAPH_OK;
-    size_t g = 1;
+    size_t g = 1, at = 0;
 
     c->bytes += bytes;
-    while (g < c->n && memcmp(c->pieces[g], c->pieces[0], bytes) == 0)
+    while (g < n && memcmp(c->pieces[g], c->pieces[0], bytes) == 0)
         g++;
-    for (size_t at = 0; at < bytes && g < c->n && status == STEPGRAPH_OK; at += 8) {
-        size_t n = bytes - at < 8 ? bytes - at : 8;
-        for (size_t k = 0; k < c->n; k++) {
-            c->values[k] = 0;
-            memcpy(&c->values[k], c->pieces[k] + at, n);
+    if (g == n)
+        return STEPGRAPH_OK;
+    for (; at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
+        uint64_t first, word, unlike = 0;
+        memcpy(&first, c->pieces[0] + at, 8);
+        for (size_t k = 1; k < n; k++) {
+            memcpy(&word, c->pieces[k] + at, 8);
+            unlike |= word ^ first;
         }
-        status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, (uint32_t)n, bytes);
+        if (unlike == 0)
+            continue;
+        for (size_t k = 0; k < n; k++)
+            memcpy(&c->values[k], c->pieces[k] + at, 8);
+        status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, 8, bytes);
     }
-    return status;
+    if (at == bytes || status != STEPGRAPH_OK)
+        return status;
+    for (size_t k = 0; k < n; k++) {
+        c->values[k] = 0;
+        memcpy(&c->values[k], c->pieces[k] + at, bytes - at);
+    }
+    return differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, (uint32_t)(bytes - at), bytes);
 }
 
 static stepgraph_status compare_arguments(comparison *c, const sg__layout *layout)
@@ -274,7 +288,7 @@ static void explain_edges(const sg__graph *graph, sg__graph_edges *x, sg__graph_
              sg__node_name(&graph->nodes[edge.to]), edge.from, sg__node_name(&graph->nodes[edge.from]), sg__ordinal(in_first ? 0 : index));
 }
 
-/* The same nodes in another order. The driver tells the edges of equal graphs in the same order, so sorting them is seldom needed. */
+/* The same nodes in another order. The driver tells the edges of equal graphs in the same order, mostly, so that they need no sorting. */
 static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *mismatch)
 {
     sg__graph_edges x, y = {0};
@@ -282,7 +296,7 @@ static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *m
 
     for (size_t g = 1; g < c->n && status == STEPGRAPH_OK && !x.partial && mismatch->text[0] == '\0'; g++) {
         status = sg__graph_edges_read(c->driver, c->graphs[g], &y);
-        if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || memcmp(x.items, y.items, x.n * sizeof *x.items) != 0))
+        if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || (x.n > 0 && memcmp(x.items, y.items, x.n * sizeof *x.items) != 0)))
             explain_edges(c->graphs[0], &x, &y, g, mismatch);
         sg__graph_edges_free(&y);
     }

@@ -55,72 +55,63 @@ static bool index_of(finder *f, CUgraphNode handle, uint32_t *index_out)
     return false;
 }
 
-/* Put the edges between these handles behind those that are there. */
-static stepgraph_status add(sg__graph_edges *out, finder *f, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+static stepgraph_status add(sg__graph_edges *out, sg__graph_edge edge)
 {
-    sg__graph_edge *larger = realloc(out->items, (out->n + n + 1) * sizeof *larger);
-
-    if (larger == NULL)
-        return sg__fail_memory("host", (out->n + n + 1) * sizeof *larger);
-    out->items = larger;
-    for (size_t i = 0; i < n; i++) {
-        sg__graph_edge edge;
-        if (index_of(f, from[i], &edge.from) && index_of(f, to[i], &edge.to))
-            out->items[out->n++] = edge;
-        else if (f->slots == NULL)
-            return sg__fail_memory("host", f->room * sizeof *f->slots);
+    if (out->n == out->room) {
+        size_t room = out->room != 0 ? 2 * out->room : 64;
+        sg__graph_edge *larger = realloc(out->items, room * sizeof *larger);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *larger);
+        out->items = larger;
+        out->room = room;
     }
+    out->items[out->n++] = edge;
     return STEPGRAPH_OK;
 }
 
-/* The edges of one graph, without those of its child graphs. A graph of n nodes seldom has more than n edges, so it is asked for that many at
- * once, and not first for their number. */
-static stepgraph_status read_edges(const sg__driver *driver, CUgraph graph, finder *f, sg__graph_edges *out)
+/* The nodes that one comes after, put behind the edges that are there. The driver is asked node by node: for all
+ * edges of a graph at once, a card's seems to take a time that grows faster than their number. */
+static stepgraph_status add_node(const sg__driver *driver, finder *f, uint32_t node, sg__graph_edges *out)
 {
-    size_t room = f->graph->n_nodes + 16, n = room;
-    CUgraphNode *from = malloc(room * sizeof(CUgraphNode)), *to = malloc(room * sizeof(CUgraphNode));
-    CUresult code = CUDA_SUCCESS;
-    stepgraph_status status;
+    CUgraphNode few[16], *from = few, handle = f->graph->nodes[node].handle;
+    size_t n = sizeof few / sizeof *few;
+    CUresult code = driver->GraphNodeGetDependencies(handle, few, &n);
+    stepgraph_status status = STEPGRAPH_OK;
 
-    if (from != NULL && to != NULL)
-        code = driver->GraphGetEdges(graph, from, to, &n);
-    if (from != NULL && to != NULL && code == CUDA_SUCCESS && n == room) { /* Perhaps there are more. */
-        SG__CU(driver, GraphGetEdges, graph, NULL, NULL, &n);
-        free(from);
-        free(to);
-        from = malloc(n * sizeof(CUgraphNode));
-        to = malloc(n * sizeof(CUgraphNode));
-        room = n;
-        if (from != NULL && to != NULL)
-            code = driver->GraphGetEdges(graph, from, to, &n);
+    if (code == CUDA_SUCCESS && n == sizeof few / sizeof *few) { /* Perhaps there are more. */
+        SG__CU(driver, GraphNodeGetDependencies, handle, NULL, &n);
+        from = malloc(n * sizeof *from);
+        if (from == NULL)
+            return sg__fail_memory("host", n * sizeof *from);
+        code = driver->GraphNodeGetDependencies(handle, from, &n);
     }
-    if (from == NULL || to == NULL)
-        status = sg__fail_memory("host", 2 * room * sizeof(CUgraphNode));
-    else if (code == CUDA_SUCCESS)
-        status = add(out, f, from, to, n);
-    else
-        status = code == CUDA_ERROR_LOSSY_QUERY ? STEPGRAPH_OK : sg__fail_driver(driver, "cuGraphGetEdges", code);
-    out->partial |= code == CUDA_ERROR_LOSSY_QUERY; /* Programmatic launches: this call does not tell the edges of such a graph. */
+    if (code == CUDA_ERROR_LOSSY_QUERY)
+        out->partial = true; /* Programmatic launches: this call does not tell the edges of such a graph. */
+    else if (code != CUDA_SUCCESS)
+        status = sg__fail_driver(driver, "cuGraphNodeGetDependencies", code);
+    for (size_t i = 0; i < n && code == CUDA_SUCCESS && status == STEPGRAPH_OK; i++) {
+        sg__graph_edge edge = {.to = node};
+        if (!index_of(f, from[i], &edge.from))
+            status = f->slots == NULL ? sg__fail_memory("host", f->room * sizeof *f->slots) : STEPGRAPH_OK;
+        else
+            status = add(out, edge);
+    }
 fail:
-    free(from);
-    free(to);
+    if (from != few)
+        free(from);
     return status;
 }
 
 stepgraph_status sg__graph_edges_read(const sg__driver *driver, const sg__graph *graph, sg__graph_edges *out)
 {
     finder f = {.graph = graph};
-    stepgraph_status status;
-    CUgraph child;
+    stepgraph_status status = STEPGRAPH_OK;
 
     *out = (sg__graph_edges){0};
-    status = read_edges(driver, graph->handle, &f, out);
-    for (size_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++)
-        if (graph->nodes[i].type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            SG__CU(driver, GraphChildGraphNodeGetGraph, graph->nodes[i].handle, &child);
-            status = read_edges(driver, child, &f, out);
-        }
-fail:
+    for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK && !out->partial; i++) {
+        f.last = i > 0 ? i - 1 : 0;
+        status = add_node(driver, &f, i, out);
+    }
     free(f.slots);
     return status;
 }

@@ -52,6 +52,7 @@ typedef struct sg__graph {
     size_t n_words;
     sg__graph_range *owned; /* Memory that the graph allocates itself. */
     size_t n_owned;
+    CUdeviceptr owned_low, owned_high; /* All of it lies between. */
     CUdeviceptr *freed; /* What it frees. */
     size_t n_freed;
     uint32_t *unread;   /* Nodes whose contents could not be read. */
@@ -59,8 +60,11 @@ typedef struct sg__graph {
     sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
-/* Read everything. The graph is not under capture. Free the result also after a failure. */
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out);
+/* Whether it is known already what the word of a kernel's argument is, so that it needs no keeping: most are. */
+typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
+
+/* Read everything. settle: NULL keeps all words. The graph is not under capture. Free the result also after a failure. */
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
 /* Forget the words, which are many; the nodes stay. */
@@ -84,8 +88,8 @@ typedef struct sg__graph_edge {
 } sg__graph_edge;
 
 typedef struct sg__graph_edges {
-    sg__graph_edge *items; /* In the driver's order, which is the same for equal graphs. */
-    size_t n;
+    sg__graph_edge *items; /* By the later node, and for one node in the driver's order, which is mostly the same for equal graphs. */
+    size_t n, room;
     bool partial; /* The driver does not tell all of them. */
 } sg__graph_edges;
 
