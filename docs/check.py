@@ -68,7 +68,8 @@ def without_code(text):
 def anchors(path):
     """Of the headings, as GitHub makes them."""
     found = set()
-    for heading in re.findall(r"^#+ +(.*?) *(?:\{#.*\})?$", re.sub(r"^```.*?^```", "", read(path), flags=re.S | re.M), flags=re.M):
+    text = re.sub(r"^```.*?^```", "", read(path), flags=re.S | re.M)
+    for heading in re.findall(r"^#+ +(.*?) *(?:\{#.*\})?$", text, flags=re.M):
         found.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
     return found
 

@@ -225,6 +225,65 @@ static void refused(struct trainer *t)
     free_device_memory(t->session, stray);
 }
 
+//! [hooks]
+/* What the host's allocator calls while its step warms up and records, in place of the device. */
+static uint64_t take_block(stepgraph_arena *arena, uint64_t bytes)
+{
+    uint64_t address;
+
+    check(stepgraph_arena_alloc(arena, bytes, "new weights", &address)); /* the label is for messages */
+    return address;
+}
+
+static void give_block(stepgraph_arena *arena, uint64_t address)
+{
+    check(stepgraph_arena_free(arena, address));
+}
+//! [hooks]
+
+/* The same step, its new weights in a block of an arena. */
+static void with_arena(struct trainer *t)
+{
+    static float start[N], by_launches[N], by_graph[N];
+    stepgraph_session *session = t->session;
+    uint64_t pool = t->pool;
+    stepgraph_step *step;
+
+    check(stepgraph_step_begin(session, NULL, &step));
+    check(stepgraph_pin_read(t->weights, start, sizeof start));
+    run_fresh(t, step, STEPGRAPH_RUN_WARMUP, 0);
+    check(stepgraph_pin_read(t->weights, by_launches, sizeof by_launches));
+    check(stepgraph_pin_write(t->weights, start, sizeof start));
+
+    //! [arena]
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+    stepgraph_arena *arena;
+
+    config.name = "temporaries";
+    config.bytes = 1 << 20;
+    config.quarantine_bytes = 1 << 16;
+    check(stepgraph_arena_create(session, &config, &arena));
+
+    check(stepgraph_step_prepare(step));
+    check(stepgraph_step_capture(step));
+    t->pool = take_block(arena, 2 * BYTES); /* the memory where the step writes new weights */
+    train_step(t);
+    give_block(arena, t->pool);
+    check(stepgraph_step_end(step));
+
+    feed(t, 0);
+    check(stepgraph_step_replay(step)); /* nobody else has been given that block */
+    //! [arena]
+    check(stepgraph_pin_read(t->weights, by_graph, sizeof by_graph));
+    expect(memcmp(start, by_graph, sizeof start) != 0, "the step over an arena left the weights as they were");
+    expect(memcmp(by_launches, by_graph, sizeof by_graph) == 0, "the graph over an arena gives other weights than the launches");
+    expect(stepgraph_arena_destroy(arena) == STEPGRAPH_ERR_STATE, "an arena went while a graph uses it");
+
+    stepgraph_step_destroy(step);
+    check(stepgraph_arena_destroy(arena));
+    t->pool = pool;
+}
+
 int main(void)
 {
     static float start[N], by_launches[N], by_graph[N];
@@ -292,6 +351,7 @@ int main(void)
 
     report(step);
     refused(&t);
+    with_arena(&t);
 
     //! [stale]
     feed(&t, 0);

@@ -117,6 +117,7 @@ stepgraph_status stepgraph_session_sample(stepgraph_session *session, uint32_t f
 
 stepgraph_status stepgraph_session_launch(stepgraph_session *session, const stepgraph_launch *launch)
 {
+    stepgraph_step *step;
     stepgraph_launch l;
     stepgraph_status status;
     CUstream stream;
@@ -144,7 +145,8 @@ stepgraph_status stepgraph_session_launch(stepgraph_session *session, const step
     return STEPGRAPH_OK;
 
 fail:
-    if (session->capturing != NULL)
-        sg__step_break(session->capturing);
+    step = session->capturing;
+    if (step != NULL)
+        sg__step_break(step);
     return status;
 }

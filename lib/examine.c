@@ -9,6 +9,9 @@ typedef struct examination {
     stepgraph_step *step;
     stepgraph_audit *audit;
     bool *used; /* By index of the session's pins. */
+    const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address. */
+    size_t n_formers;
+    uint64_t unregistered; /* Words outside the registry. */
 } examination;
 
 /* ---- what may pass ----------------------------------------------------------------------------------------------- */
@@ -77,7 +80,7 @@ static const char *advice(stepgraph_finding_kind kind)
 
 static stepgraph_status add(examination *e, stepgraph_finding *finding)
 {
-    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
+    finding->fault = finding->kind != STEPGRAPH_FINDING_UNREAD && (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
     snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
     return sg__audit_add(e->audit, finding);
 }
@@ -187,8 +190,6 @@ static stepgraph_status examine_nodes(examination *e)
         snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
                  f.node_name);
         status = add(e, &f);
-        if (status == STEPGRAPH_OK)
-            e->audit->findings[e->audit->summary.kept - 1].fault = 0;
     }
     return status;
 }
@@ -200,14 +201,51 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
 {
     stepgraph_step *step = e->step;
     sg__allocation item, *kept;
+    stepgraph_status status = sg__allocation_ask(step->session->driver, word->value, &item);
 
-    *known = sg__allocation_ask(step->session->driver, word->value, &item);
+    *known = status == STEPGRAPH_OK && item.type != 0;
     if (!*known)
-        return STEPGRAPH_OK;
+        return status;
     item.node = word->node;
     item.copied = word->place != SG__WORD_ARGUMENT && step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY;
     kept = sg__allocation_add(&step->allocations, &item);
     return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+}
+
+static int by_former(const void *a, const void *b)
+{
+    const stepgraph_pin *const *x = a, *const *y = b;
+
+    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
+}
+
+/* As sg__former_state() for all of them, to be asked for every word. */
+static stepgraph_status gather_formers(examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+
+    e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
+    if (e->formers == NULL)
+        return sg__fail_memory("host", (session->n_pins + 1) * sizeof *e->formers);
+    for (size_t i = 0; i < session->n_pins; i++)
+        if (session->pins[i]->role == STEPGRAPH_ROLE_STATE && session->pins[i]->former != 0)
+            e->formers[e->n_formers++] = session->pins[i];
+    qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+    return STEPGRAPH_OK;
+}
+
+static const stepgraph_pin *former_at(const examination *e, CUdeviceptr address)
+{
+    size_t low = 0, high = e->n_formers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->formers[middle]->former <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < e->formers[low - 1]->former + e->formers[low - 1]->bytes ? e->formers[low - 1] : NULL;
 }
 
 static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg__allocation *allocation, CUdeviceptr address)
@@ -219,7 +257,7 @@ static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg_
         return STEPGRAPH_FINDING_PAGE_LOCKED;
     if (allocation->device != session->device)
         return STEPGRAPH_FINDING_FOREIGN;
-    former = sg__former_state(session, address);
+    former = former_at(e, address);
     if (former != NULL && !e->used[sg__pin_index(session, former->address)])
         return STEPGRAPH_FINDING_FORMER_STATE;
     return allocation->pool ? STEPGRAPH_FINDING_POOL : STEPGRAPH_FINDING_UNREGISTERED;
@@ -234,6 +272,7 @@ static stepgraph_status examine_unknown(examination *e, const sg__graph_word *wo
 
     if (word->place == SG__WORD_ARGUMENT && seen == NULL)
         return STEPGRAPH_OK;
+    e->unregistered++;
     sg__finding_begin(&f, seen != NULL ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, e->step, word->node);
     f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
     f.offset = word->offset;
@@ -261,6 +300,7 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
         covered += session->pins[i]->bytes;
     if (covered >= end)
         return STEPGRAPH_OK;
+    e->unregistered++;
     sg__finding_begin(&f, STEPGRAPH_FINDING_UNREGISTERED, e->step, word->node);
     f.before = word->value;
     f.bytes = (uint32_t)word->bytes;
@@ -273,6 +313,8 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
 {
     sg__place where = sg__resolve(e->step, word->value);
+    stepgraph_finding_kind kind;
+    sg__allocation *allocation;
     stepgraph_status status;
     stepgraph_finding f;
     char place[256], what[160];
@@ -294,10 +336,17 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     if (where.where != SG__IN_ALLOCATION)
         return STEPGRAPH_OK;
 
+    e->unregistered++;
+    allocation = &e->step->allocations.items[where.allocation - e->step->allocations.items];
     /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
     if (word->place != SG__WORD_ARGUMENT && e->step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY)
-        e->step->allocations.items[where.allocation - e->step->allocations.items].copied = true;
-    sg__finding_begin(&f, kind_of_allocation(e, where.allocation, word->value), e->step, word->node);
+        allocation->copied = true;
+    /* What is allowed is named once for each allocation, not thousands of times. */
+    kind = kind_of_allocation(e, allocation, word->value);
+    if (allocation->reported && (e->step->flags & permission(kind)) != 0)
+        return STEPGRAPH_OK;
+    allocation->reported = true;
+    sg__finding_begin(&f, kind, e->step, word->node);
     f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
     f.offset = word->offset;
     f.bytes = 8;
@@ -318,12 +367,16 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
 
     if (where.where == SG__NOWHERE) {
         sg__allocation item;
-        if (sg__allocation_ask(session->driver, source->address, &item) && sg__allocation_add(&e->step->allocations, &item) == NULL)
-            return STEPGRAPH_ERR_MEMORY;
+        stepgraph_status status = sg__allocation_ask(session->driver, source->address, &item);
+        if (status == STEPGRAPH_OK && item.type != 0 && sg__allocation_add(&e->step->allocations, &item) == NULL)
+            status = STEPGRAPH_ERR_MEMORY;
+        if (status != STEPGRAPH_OK)
+            return status;
         where = sg__resolve(e->step, source->address);
     }
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
         return STEPGRAPH_OK;
+    e->unregistered++;
     sg__finding_begin(&f, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
                       e->step, SG__NO_NODE);
     f.before = source->address;
@@ -341,7 +394,10 @@ static stepgraph_status examine_adopted(examination *e)
     for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
         stepgraph_error_info why;
         stepgraph_finding f;
-        if (!e->used[i] || sg__pin_check(session->pins[i]) == STEPGRAPH_OK)
+        if (!e->used[i])
+            continue;
+        status = sg__pin_check(session->pins[i]);
+        if (status != STEPGRAPH_ERR_REFUSED)
             continue;
         sg__error_get(&why);
         sg__finding_begin(&f, STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
@@ -376,15 +432,13 @@ static void mark_used(examination *e)
 static stepgraph_status examine_addresses(examination *e)
 {
     stepgraph_step *step = e->step;
-    stepgraph_status status = STEPGRAPH_OK;
-    uint64_t before = e->audit->summary.findings;
+    stepgraph_status status = gather_formers(e);
 
     for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
         status = examine_word(e, &step->read.words[i]);
     for (size_t i = 0; i < step->n_sources && status == STEPGRAPH_OK; i++)
         status = examine_source(e, &step->sources[i]);
-    if (status == STEPGRAPH_OK)
-        step->stats.unregistered = e->audit->summary.findings - before;
+    step->stats.unregistered = e->unregistered;
     if (status == STEPGRAPH_OK)
         status = examine_adopted(e);
     for (size_t i = 0; i < step->allocations.n; i++)
@@ -476,6 +530,7 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     else
         status = e.audit != NULL ? look(&e) : STEPGRAPH_ERR_MEMORY;
     free(e.used);
+    free(e.formers);
     sg__graph_free_words(&step->read);
     return status == STEPGRAPH_OK ? sg__audit_finish(e.audit) : status;
 }

@@ -8,6 +8,7 @@ typedef struct grave {
     struct grave *next;
     const sg__driver *driver;
     CUcontext context;
+    unsigned long long context_id;
     sg__grave kind;
     uintptr_t handle;
 } grave;
@@ -40,14 +41,16 @@ const char *sg__recording_here(void)
     return name;
 }
 
-static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind, uintptr_t handle)
+static void destroy(const sg__driver *driver, CUcontext context, unsigned long long context_id, sg__grave kind, uintptr_t handle)
 {
     unsigned long long id;
     CUcontext before;
+    bool pushed;
 
     /* In a dead context even destroying can crash the process; the objects are gone with it. */
-    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || driver->CtxPushCurrent(context) != CUDA_SUCCESS)
+    if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || id != context_id)
         return;
+    pushed = driver->CtxPushCurrent(context) == CUDA_SUCCESS;
     switch (kind) {
     case SG__GRAVE_EXEC:
         driver->GraphExecDestroy((CUgraphExec)handle);
@@ -65,7 +68,8 @@ static void destroy(const sg__driver *driver, CUcontext context, sg__grave kind,
         driver->MemFreeHost((void *)handle);
         break;
     }
-    driver->CtxPopCurrent(&before);
+    if (pushed)
+        driver->CtxPopCurrent(&before);
 }
 
 void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
@@ -82,13 +86,14 @@ void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
     if (forbidden) {
         grave *entry = malloc(sizeof *entry);
         if (entry != NULL) { /* Without memory for a note the object leaks, which is better than to break the recording. */
-            *entry = (grave){.next = graves, .driver = session->driver, .context = session->context, .kind = kind, .handle = handle};
+            *entry = (grave){.next = graves, .driver = session->driver, .context = session->context,
+                            .context_id = session->context_id, .kind = kind, .handle = handle};
             graves = entry;
         }
     }
     pthread_mutex_unlock(&lock);
     if (!forbidden)
-        destroy(session->driver, session->context, kind, handle);
+        destroy(session->driver, session->context, session->context_id, kind, handle);
 }
 
 void sg__recording_starts(sg__recording *recording, bool global, const char *name)
@@ -119,7 +124,7 @@ void sg__recording_over(sg__recording *recording)
 
     while (list != NULL) {
         grave *next = list->next;
-        destroy(list->driver, list->context, list->kind, list->handle);
+        destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
         free(list);
         list = next;
     }

@@ -6,6 +6,7 @@
 
 #include "feed.h"
 #include "graveyard.h"
+#include "resolve.h"
 #include "step_p.h"
 #include "structs.h"
 
@@ -43,61 +44,48 @@ stepgraph_pin *stepgraph_session_pin(const stepgraph_session *session, const cha
 
 /* ---- adopted memory ---------------------------------------------------------------------------------------------- */
 
-typedef struct memory_facts {
-    CUmemorytype type; /* 0: the driver does not know the address. */
-    unsigned long long buffer_id;
-    int device;
-    CUdeviceptr start;
-    size_t bytes;
-    CUmemoryPool pool;
-} memory_facts;
-
-/* In one call, which is also the cheap way to ask about an address that is unknown. */
-static CUresult ask(const sg__driver *driver, CUdeviceptr address, memory_facts *facts)
-{
-    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_BUFFER_ID,  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    void *values[] = {&facts->type, &facts->buffer_id, &facts->device, &facts->start, &facts->bytes, &facts->pool};
-
-    memset(facts, 0, sizeof *facts);
-    return driver->PointerGetAttributes(sizeof attributes / sizeof *attributes, attributes, values, address);
-}
-
 static stepgraph_status adopt(stepgraph_pin *pin, CUdeviceptr address)
 {
     const stepgraph_session *session = pin->session;
-    memory_facts facts;
+    sg__allocation facts;
+    stepgraph_status status = sg__allocation_ask(session->driver, address, &facts);
 
-    if (ask(session->driver, address, &facts) != CUDA_SUCCESS || facts.type != CU_MEMORYTYPE_DEVICE)
+    if (status != STEPGRAPH_OK)
+        return sg__fail_prefix(status, "pin '%s': ", pin->name);
+    if (facts.type != CU_MEMORYTYPE_DEVICE)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': 0x%llx is no device memory", pin->name, address);
     if (facts.device != session->device)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': 0x%llx is memory of device %d, and the session's is %d", pin->name, address,
                         facts.device, session->device);
     if (address + pin->bytes > facts.start + facts.bytes)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': %llu bytes at 0x%llx reach beyond the allocation of %zu bytes at 0x%llx", pin->name,
-                        (unsigned long long)pin->bytes, address, facts.bytes, facts.start);
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': %llu bytes at 0x%llx reach beyond the allocation of %llu bytes at 0x%llx", pin->name,
+                        (unsigned long long)pin->bytes, address, (unsigned long long)facts.bytes, facts.start);
     pin->adopted = true;
     pin->address = address;
     pin->buffer_id = facts.buffer_id;
     /* A pool recycles memory without the driver's ids telling, and freed pool memory must not even be asked about. */
-    pin->verifiable = facts.pool == NULL;
+    pin->verifiable = !facts.pool;
     return STEPGRAPH_OK;
 }
 
 stepgraph_status sg__pin_check(const stepgraph_pin *pin)
 {
-    memory_facts facts;
+    stepgraph_status status;
+    sg__allocation facts;
 
     if (!pin->adopted || !pin->verifiable)
         return STEPGRAPH_OK;
-    if (ask(pin->session->driver, pin->address, &facts) != CUDA_SUCCESS || facts.type == 0)
+    status = sg__allocation_ask(pin->session->driver, pin->address, &facts);
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (facts.type == 0)
         return sg__fail(STEPGRAPH_ERR_REFUSED, "the memory of pin '%s' at 0x%llx was freed: keep it allocated while the pin lives", pin->name,
                         pin->address);
     if (facts.buffer_id != pin->buffer_id)
         return sg__fail(STEPGRAPH_ERR_REFUSED,
                         "the memory of pin '%s' at 0x%llx was replaced: freed, and the address given out again (buffer id %llu, now %llu); keep it "
                         "allocated while the pin lives",
-                        pin->name, pin->address, (unsigned long long)pin->buffer_id, facts.buffer_id);
+                        pin->name, pin->address, (unsigned long long)pin->buffer_id, (unsigned long long)facts.buffer_id);
     return STEPGRAPH_OK;
 }
 
@@ -237,6 +225,8 @@ stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
     if (pin == NULL)
         return STEPGRAPH_OK;
     session = pin->session;
+    if (pin->in_arena)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is the memory of an arena: call stepgraph_arena_destroy()", pin->name);
     status = sg__not_capturing(session, "a pin cannot be destroyed");
     if (status != STEPGRAPH_OK)
         return status;

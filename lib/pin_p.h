@@ -9,6 +9,7 @@ struct stepgraph_pin {
     char *name;
     stepgraph_role role;
     stepgraph_type type;
+    bool in_arena; /* It is the memory of an arena, which alone may destroy it. */
     bool adopted;
     bool verifiable;     /* The driver can tell whether the adopted memory is still the same. */
     CUdeviceptr address; /* The master. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "pin_p.h"
 #include "step_p.h"
 
@@ -61,7 +62,7 @@ void sg__allocations_free(sg__allocations *list)
 
 /* ---- what the driver knows --------------------------------------------------------------------------------------- */
 
-bool sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out)
+stepgraph_status sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out)
 {
     CUmemorytype type = 0;
     unsigned long long id = 0;
@@ -72,13 +73,16 @@ bool sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__alloc
     CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_BUFFER_ID,  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
     void *values[] = {&type, &id, &device, &start, &bytes, &pool};
+    stepgraph_status status;
 
     /* All in one call, which is also the cheap way to ask about an address that is unknown. Start and size are then left as they were. */
-    if (driver->PointerGetAttributes(sizeof attributes / sizeof *attributes, attributes, values, address) != CUDA_SUCCESS || type == 0)
-        return false;
+    SG__CU(driver, PointerGetAttributes, sizeof attributes / sizeof *attributes, attributes, values, address);
     *out = (sg__allocation){.start = start, .bytes = bytes != 0 ? bytes : 1, .buffer_id = id, .type = type, .device = device, .pool = pool != NULL,
                             .node = SG__NO_NODE};
-    return true;
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
 }
 
 stepgraph_status sg__seen_add(stepgraph_session *session, const sg__allocation *item)
@@ -90,18 +94,20 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
 {
     for (size_t i = 0; i < step->allocations.n; i++) {
         const sg__allocation *was = &step->allocations.items[i];
+        stepgraph_status status;
         sg__allocation is;
-        bool known;
         char name[160] = "a commit";
 
         if (was->pool || (copied && !was->copied))
             continue;
-        known = sg__allocation_ask(step->session->driver, was->start, &is);
-        if (known && is.buffer_id == was->buffer_id)
+        status = sg__allocation_ask(step->session->driver, was->start, &is);
+        if (status != STEPGRAPH_OK)
+            return status;
+        if (is.type != 0 && is.buffer_id == was->buffer_id)
             continue;
         if (was->node < step->read.n_nodes)
             snprintf(name, sizeof name, "node %u, '%.120s',", was->node, step->read.nodes[was->node].name);
-        if (!known)
+        if (is.type == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
                             "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
                             "graph lives, or pin them",
@@ -159,8 +165,15 @@ static const char *role_name(stepgraph_role role)
     return names[role];
 }
 
-static void describe_pin(const stepgraph_pin *pin, CUdeviceptr address, char *text, size_t bytes)
+/* node as it is numbered among the nodes that were recorded. */
+static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
 {
+    sg__block block;
+
+    if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, node, &block) && block.label[0] != '\0') {
+        snprintf(text, bytes, "block '%s' of scratch '%s' + %llu", block.label, pin->name, address - block.start);
+        return;
+    }
     if (address == pin->address)
         snprintf(text, bytes, "%s '%s'", role_name(pin->role), pin->name);
     else
@@ -173,10 +186,9 @@ void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint3
     sg__place place = sg__resolve(step, address);
     const stepgraph_pin *former;
 
-    (void)node;
     switch (place.where) {
     case SG__IN_PIN:
-        describe_pin(session->pins[place.pin], address, text, bytes);
+        describe_pin(step, session->pins[place.pin], address, node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE, text, bytes);
         return;
     case SG__IN_GRAPH:
         snprintf(text, bytes, "memory of the graph's own");

@@ -13,8 +13,8 @@ const sg__allocation *sg__allocation_at(const sg__allocations *list, CUdeviceptr
 sg__allocation *sg__allocation_add(sg__allocations *list, const sg__allocation *item);
 void sg__allocations_free(sg__allocations *list);
 
-/* Ask the driver. false: it does not know the address. */
-bool sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out);
+/* Ask the driver. An address that it does not know is no failure: out->type is then 0. */
+stepgraph_status sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out);
 
 typedef enum sg__where {
     SG__NOWHERE,  /* Nothing is known: a scalar, or pageable or freed memory. */

@@ -11,10 +11,11 @@ typedef struct sg__allocation {
     CUdeviceptr start;
     uint64_t bytes;
     uint64_t buffer_id; /* Never used again by the driver: another one later means that the memory was replaced. */
-    CUmemorytype type;  /* Device, or page-locked host memory. */
+    CUmemorytype type;  /* Device, or page-locked host memory; 0: the driver does not know the address. */
     int device;
     bool pool;          /* Of a stream-ordered pool: cannot be verified, and must not be asked about once it is freed. */
     uint32_t node;      /* The first node that refers to it; SG__NO_NODE: a list of commits does. */
+    bool reported;      /* A finding names it. */
     bool copied;        /* An operand of a copy with a host side: looked at before every launch, which would crash otherwise. */
 } sg__allocation;
 

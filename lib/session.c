@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "pin_p.h"
@@ -61,12 +62,13 @@ bool sg__session_lives(const stepgraph_session *session)
     unsigned long long id;
 
     /* In a forked child cuGraphLaunch would run on the parent's device; in a destroyed context it crashes. Asking first costs 10 ns. */
-    return session->forks == sg__fork_count() && session->driver->CtxGetId(session->context, &id) == CUDA_SUCCESS && !hangs(session);
+    return session->forks == sg__fork_count() && session->driver->CtxGetId(session->context, &id) == CUDA_SUCCESS &&
+           id == session->context_id && !hangs(session);
 }
 
 stepgraph_status sg__session_alive(const stepgraph_session *session)
 {
-    unsigned long long id;
+    unsigned long long id = 0;
     CUresult code;
 
     if (session->forks != sg__fork_count())
@@ -74,13 +76,17 @@ stepgraph_status sg__session_alive(const stepgraph_session *session)
                         "this process was forked from the one that opened the session, and CUDA does not survive a fork: open a session in the "
                         "process that uses it");
     code = session->driver->CtxGetId(session->context, &id);
-    if (code == CUDA_SUCCESS && hangs(session))
+    if (code == CUDA_SUCCESS && id == session->context_id && hangs(session))
         return sg__fail(STEPGRAPH_ERR_LOST,
                         "a replay of step '%s' hangs on the device, and whatever waits for it would hang too: end the process, or try again when "
                         "the device has come back",
                         session->hung_step);
-    if (code == CUDA_SUCCESS)
+    if (code == CUDA_SUCCESS && id == session->context_id)
         return STEPGRAPH_OK;
+    if (code == CUDA_SUCCESS)
+        return sg__fail(STEPGRAPH_ERR_LOST,
+                        "the session's context was destroyed or reset, and another one (id %llu, was %llu) stands in its place; open a new session", id,
+                        session->context_id);
     sg__fail_driver(session->driver, "cuCtxGetId", code);
     return sg__fail_prefix(STEPGRAPH_ERR_LOST, "the session's context was destroyed or reset; open a new session: ");
 }
@@ -218,6 +224,18 @@ static stepgraph_status read_config(const stepgraph_session_config *given, stepg
     return STEPGRAPH_OK;
 }
 
+/* Enter the context and note which one it is. */
+static stepgraph_status enter_first(stepgraph_session *session)
+{
+    stepgraph_status status;
+
+    SG__CU(session->driver, CtxGetId, session->context, &session->context_id);
+    return sg__enter(session);
+
+fail:
+    return status;
+}
+
 static stepgraph_status find_device(stepgraph_session *session, const stepgraph_session_config *config)
 {
     const sg__driver *driver = session->driver;
@@ -226,7 +244,7 @@ static stepgraph_status find_device(stepgraph_session *session, const stepgraph_
 
     if (config->context != NULL) {
         session->context = config->context;
-        status = sg__enter(session);
+        status = enter_first(session);
         if (status != STEPGRAPH_OK)
             return status;
         SG__CU(driver, CtxGetDevice, &session->device);
@@ -238,7 +256,7 @@ static stepgraph_status find_device(stepgraph_session *session, const stepgraph_
     SG__CU(driver, DeviceGet, &session->device, config->device);
     SG__CU(driver, DevicePrimaryCtxRetain, &session->context, session->device);
     session->context_retained = true;
-    return sg__enter(session);
+    return enter_first(session);
 
 fail:
     return status;
@@ -318,6 +336,7 @@ static void release(stepgraph_session *session)
     } else {
         sg__banks_free(session);
     }
+    sg__arenas_free(session);
     free(session->pins);
     free(session->ranges);
     sg__allocations_free(&session->seen);

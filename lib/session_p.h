@@ -16,6 +16,7 @@
 #include "ring.h"
 
 typedef struct sg__bank sg__bank;
+typedef struct sg__arenas sg__arenas;
 
 /* Launches by kind, from one source. */
 typedef struct sg__counter {
@@ -25,6 +26,7 @@ typedef struct sg__counter {
 struct stepgraph_session {
     const sg__driver *driver;
     CUcontext context;
+    unsigned long long context_id; /* Never used again by the driver: behind the same handle may one day be another context. */
     CUdevice device;
     CUstream stream;
     bool context_retained; /* The primary context, to be released. */
@@ -68,9 +70,12 @@ struct stepgraph_session {
     CUevent hung;       /* Recorded behind it; NULL: none. */
     char hung_step[64]; /* The step's name. */
 
+    sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
+
     /* Steps. */
     stepgraph_step *steps;
-    stepgraph_step *capturing; /* The one that records, or NULL. */
+    _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
+    const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
 
 /* Grows by one in every forked child. */

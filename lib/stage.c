@@ -335,8 +335,9 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
         return STEPGRAPH_OK;
 
     if (step->state == STEPGRAPH_STEP_CAPTURING) {
-        if (step->error.status != STEPGRAPH_OK)
-            return sg__error_set(&step->error);
+        status = sg__step_broken(step);
+        if (status != STEPGRAPH_OK)
+            return status;
         status = sg__session_alive(step->session);
         if (status == STEPGRAPH_OK)
             status = look(step, name);

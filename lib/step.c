@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
 #include "structs.h"
@@ -74,11 +75,26 @@ static void move(stepgraph_step *step, stepgraph_state state)
     step->state = state;
 }
 
+/* A launch that fails in another thread breaks the recording too. */
+static pthread_mutex_t cause_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Keep the thread's error record as the step's first cause. */
 static void keep_cause(stepgraph_step *step)
 {
+    pthread_mutex_lock(&cause_lock);
     if (step->error.status == STEPGRAPH_OK)
         sg__error_get(&step->error);
+    pthread_mutex_unlock(&cause_lock);
+}
+
+stepgraph_status sg__step_broken(const stepgraph_step *step)
+{
+    stepgraph_error_info cause;
+
+    pthread_mutex_lock(&cause_lock);
+    cause = step->error;
+    pthread_mutex_unlock(&cause_lock);
+    return cause.status != STEPGRAPH_OK ? sg__error_set(&cause) : STEPGRAPH_OK;
 }
 
 void sg__step_break(stepgraph_step *step)
@@ -86,8 +102,6 @@ void sg__step_break(stepgraph_step *step)
     const char *stage = sg__stage_now(step);
     stepgraph_error_info why;
 
-    if (step->error.status != STEPGRAPH_OK)
-        return;
     sg__error_get(&why);
     /* Whatever failed, what it means for the step is that its recording broke. */
     if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
@@ -181,6 +195,20 @@ static CUresult stop_recording(stepgraph_step *step)
     return code;
 }
 
+/* Whatever the step holds: a recording in progress, a graph. */
+static void unwind(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+
+    if (session->capturing == step && sg__session_lives(session)) {
+        (void)stop_recording(step);
+    } else if (session->capturing == step) {
+        session->capturing = NULL;
+        sg__recording_over(&step->recording);
+    }
+    drop_graph(step);
+}
+
 stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status)
 {
     keep_cause(step);
@@ -230,8 +258,10 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     if (other != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: this thread is recording step '%s' of another session; end it first",
                         step->name, other);
-    if (step->stages.open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open; call stepgraph_step_run_end() first", step->name);
+    for (const stepgraph_step *running = session->steps; running != NULL; running = running->next)
+        if (running->stages.open != 0)
+            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: a run of step '%s' is open; call stepgraph_step_run_end() first", step->name,
+                            running->name);
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
@@ -242,8 +272,10 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
 
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
+    session->recorded = step;
     step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
     sg__stages_record(step);
+    sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
     return STEPGRAPH_OK;
 
@@ -354,8 +386,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK) {
-        session->capturing = NULL;
-        sg__recording_over(&step->recording);
+        unwind(step);
         return sg__step_fail(step, status);
     }
     side = sg__step_unjoined(step);
@@ -367,7 +398,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     code = stop_recording(step);
     if (code != CUDA_SUCCESS)
         describe_break(step, code);
-    status = (stepgraph_status)step->error.status;
+    status = sg__step_broken(step);
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
@@ -494,6 +525,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     status = sg__session_alive(session);
     if (status == STEPGRAPH_OK)
         status = sg__not_capturing(session, "a step cannot be replayed");
+    if (status == STEPGRAPH_OK && step->stages.open != 0)
+        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be replayed: a run of it is open; call stepgraph_step_run_end() first", step->name);
     if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
@@ -519,21 +552,6 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
 }
 
 /* ---- reset and destroy ------------------------------------------------------------------------------------------- */
-
-static void unwind(stepgraph_step *step)
-{
-    stepgraph_session *session = step->session;
-
-    if (step->state == STEPGRAPH_STEP_CAPTURING) {
-        if (sg__session_lives(session)) {
-            (void)stop_recording(step);
-        } else {
-            session->capturing = NULL;
-            sg__recording_over(&step->recording);
-        }
-    }
-    drop_graph(step);
-}
 
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)
 {
@@ -565,6 +583,8 @@ void stepgraph_step_destroy(stepgraph_step *step)
     sg__sides_free(step);
     sg__stages_free(step);
     stepgraph_audit_destroy(step->audit);
+    if (step->session->recorded == step)
+        step->session->recorded = NULL;
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;

@@ -65,6 +65,9 @@ void sg__step_break(stepgraph_step *step);
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
 
+/* The first cause, put into the record; OK if nothing broke so far. */
+stepgraph_status sg__step_broken(const stepgraph_step *step);
+
 /* A commit was recorded. */
 stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr source);
 

@@ -17,18 +17,19 @@ extern "C" {
  *
  * A caching allocator hands a freed block to the next request, also one outside the graph, and a replay then writes into somebody else's
  * memory. Blocks of an arena go nowhere else: the range stays reserved until the arena is destroyed, so every address that a recording
- * took from it stays valid. Host-side bookkeeping only; no driver call after it was made, so it works while recording.
+ * took from it stays valid. Host-side bookkeeping only; no driver call after it was made but to count the nodes of a recording, so it
+ * works while recording.
  *
- * Belongs to a session; counts as registered memory, and findings name its blocks. A block that was freed waits in a first-in-first-out
- * queue before it is handed out again.
+ * Belongs to a session; counts as registered memory, and findings name its blocks. Its memory is a pin of role SCRATCH and of the arena's
+ * name, which is the arena's to destroy. A block that was freed waits in a first-in-first-out queue before it is handed out again.
  */
 typedef struct stepgraph_arena stepgraph_arena;
 
 /** Options of stepgraph_arena_create(). Begin with #STEPGRAPH_ARENA_CONFIG_INIT. */
 typedef struct stepgraph_arena_config {
     size_t size;               /**< sizeof(stepgraph_arena_config). */
-    uint64_t bytes;            /**< Extent; at least 1. */
-    uint64_t quarantine_bytes; /**< Freed bytes that wait before they are handed out again. 0: none wait. */
+    uint64_t bytes;            /**< Extent; at least 1. Rounded up to a multiple of 256. */
+    uint64_t quarantine_bytes; /**< A freed block is handed out again once so many bytes were freed after it. 0: none wait. */
     const char *name;          /**< For messages; copied. NULL: "arena". Unique among the session's pins and arenas. */
 } stepgraph_arena_config;
 
@@ -63,7 +64,7 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_create(stepgraph_session *session
 STEPGRAPH_API stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena);
 
 /**
- * Take a block. Best fit, aligned to 256 bytes; contents undefined.
+ * Take a block. Best fit, aligned to 256 bytes and rounded up to as much; contents undefined.
  *
  * @param[in]  arena        From where.
  * @param[in]  bytes        At least 1.
@@ -72,14 +73,14 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena);
  *
  * @retval STEPGRAPH_OK            The block is the caller's.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL or no bytes were asked for.
- * @retval STEPGRAPH_ERR_MEMORY    No free range is large enough; the message has the largest one.
+ * @retval STEPGRAPH_ERR_MEMORY    No free range is large enough (the message has the largest one), or no host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_arena_alloc(stepgraph_arena *arena, uint64_t bytes, const char *label, uint64_t *address_out);
 
 /**
- * Give a block back; 0 does nothing.
+ * Give a block back; 0 does nothing. A block that a forked stream uses is given back after its join: the arena knows of no streams.
  *
  * @retval STEPGRAPH_OK            Free again, in stream order, once it has left the queue.
  * @retval STEPGRAPH_ERR_ARGUMENT  No block begins at @p address (freed twice, or an address inside a block).
@@ -93,7 +94,7 @@ typedef struct stepgraph_arena_stats {
     size_t size;         /**< sizeof(stepgraph_arena_stats). */
     uint64_t address;    /**< Device address of its range. */
     uint64_t bytes;      /**< Extent. */
-    uint64_t used;       /**< Bytes in blocks that are out. */
+    uint64_t used;       /**< Bytes in blocks that are out, as rounded up. */
     uint64_t peak;       /**< The most that were ever out at once. */
     uint64_t waiting;    /**< Bytes in the queue. */
     uint64_t largest;    /**< The largest block that can be had now. */
@@ -115,7 +116,7 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_get_stats(const stepgraph_arena *
  * @param[in] label    For messages; copied. NULL: none.
  *
  * @retval STEPGRAPH_OK            Noted.
- * @retval STEPGRAPH_ERR_ARGUMENT  No bytes, or the block overlaps one that is in use.
+ * @retval STEPGRAPH_ERR_ARGUMENT  No bytes, or the block overlaps one that is in use or lies in an arena, which notes its own.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1

@@ -89,8 +89,9 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create(stepgraph_session *session, 
 /**
  * Give a pin back; NULL does nothing. Its memory is freed if it is the library's, once the stream no longer uses it.
  *
- * @retval STEPGRAPH_OK         The pin is gone.
- * @retval STEPGRAPH_ERR_STATE  A live graph uses it (the step is named), or a step is recording. Nothing was done.
+ * @retval STEPGRAPH_OK            The pin is gone.
+ * @retval STEPGRAPH_ERR_ARGUMENT  It is the memory of an arena, which is destroyed instead.
+ * @retval STEPGRAPH_ERR_STATE     A live graph uses it (the step is named), or a step is recording. Nothing was done.
  *
  * @threads{handle} @capture{no} @waits{device} @since 0.1
  */

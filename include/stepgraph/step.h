@@ -123,7 +123,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_prepare(stepgraph_step *step);
  *
  * @retval STEPGRAPH_OK         The step is CAPTURING.
  * @retval STEPGRAPH_ERR_STATE  See the table at #stepgraph_step; another step of this session, or of this thread, records
- *                              (it is named); or a run is open.
+ *                              (it is named); or a run of a step of this session is open.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
@@ -138,7 +138,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_capture(stepgraph_step *step);
  *
  * @retval STEPGRAPH_OK           The step is READY; the first replay carries no hidden upload.
  * @retval STEPGRAPH_ERR_STATE    The step does not record.
- * @retval STEPGRAPH_ERR_CAPTURE  The recording broke.
+ * @retval STEPGRAPH_ERR_CAPTURE  The recording broke, or a forked stream was not joined.
  * @retval STEPGRAPH_ERR_REFUSED  A replay would be wrong.
  * @retval STEPGRAPH_ERR_MEMORY   No room for the graph.
  *
@@ -168,11 +168,12 @@ STEPGRAPH_API stepgraph_status stepgraph_step_report(stepgraph_step *step, const
  * Run the recorded step once: one copy for everything that was fed, if anything was, and one launch.
  *
  * @retval STEPGRAPH_OK           Enqueued on the session's stream.
- * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step.
+ * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step; or a step of this session records, or a run of this one is open.
  * @retval STEPGRAPH_ERR_REFUSED  A feed was not refreshed (with #STEPGRAPH_STEP_STRICT_FEEDS; the step stays READY), or the memory of
  *                                an adopted pin was freed or replaced (the step is FAILED). Nothing ran.
- * @retval STEPGRAPH_ERR_LOST     The context is gone, or this is a forked child. Nothing ran.
- * @retval STEPGRAPH_ERR_DRIVER   The launch failed; the step is FAILED.
+ * @retval STEPGRAPH_ERR_LOST     The context is gone, or this is a forked child: nothing ran. Or the launch reports a fault on the device, the
+ *                                step's own or an earlier one; the step is FAILED.
+ * @retval STEPGRAPH_ERR_DRIVER   The launch failed otherwise; the step is FAILED.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
@@ -269,7 +270,7 @@ typedef enum stepgraph_run {
  *
  * @retval STEPGRAPH_OK            The run is open.
  * @retval STEPGRAPH_ERR_ARGUMENT  An unknown kind.
- * @retval STEPGRAPH_ERR_STATE     The step records, or a run is open.
+ * @retval STEPGRAPH_ERR_STATE     The step records, or a run of a step of this session is open.
  *
  * @threads{handle} @capture{no} @waits{never}; with timing, for the run before the last one @since 0.1
  */

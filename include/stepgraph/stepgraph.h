@@ -5,6 +5,8 @@
  * Objects, from the outside in: a #stepgraph_session is opened once per device; a #stepgraph_pin is a named range of device memory with
  * a stable address; a #stepgraph_step is one stretch of work, recorded once and replayed many times.
  *
+ * The context that is current in the calling thread is left as it was by every call.
+ *
  * Every call says three things about itself: `threads` (any: callable from every thread at once; handle: one thread at a time for a
  * session and all that belongs to it), `capture` (yes: may run while this thread records a step) and `waits` (never, stream or device).
  */

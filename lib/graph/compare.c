@@ -66,9 +66,10 @@ static stepgraph_status compare_kernels(comparison *c, CUgraphNode a, CUgraphNod
     if (status != STEPGRAPH_OK)
         return status;
 
-    x.layout = y.layout = sg__layout_of(c->driver, c->layouts, x.params.func);
-    if (x.layout == NULL)
-        return sg__fail_memory("host", sizeof *x.layout);
+    status = sg__layout_of(c->driver, c->layouts, x.params.func, &x.layout);
+    if (status != STEPGRAPH_OK)
+        return status;
+    y.layout = x.layout;
     if (!x.layout->known)
         return STEPGRAPH_OK; /* Counted as unread when the graph was. */
     sg__arguments_open(&x);

@@ -57,9 +57,9 @@ static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle
     memset(&arguments, 0, sizeof arguments);
     SG__CU(driver, GraphKernelNodeGetParams, handle, &arguments.params);
     node->function = arguments.params.func;
-    arguments.layout = sg__layout_of(driver, &out->layouts, arguments.params.func);
-    if (arguments.layout == NULL)
-        return sg__fail_memory("host", sizeof *arguments.layout);
+    status = sg__layout_of(driver, &out->layouts, arguments.params.func, &arguments.layout);
+    if (status != STEPGRAPH_OK)
+        return status;
     if (arguments.layout->name != NULL)
         node->name = arguments.layout->name;
     if (!arguments.layout->known)

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "../error.h"
+
 /* The slot of a function, or the free one where it belongs. There is always a free one. */
 static sg__layout *find(sg__layout *slots, size_t room, CUfunction function)
 {
@@ -28,45 +30,49 @@ static bool make_room(sg__layouts *layouts)
     return true;
 }
 
-/* Ask the driver for every argument. false: host memory is short. */
-static bool ask(const sg__driver *driver, sg__layout *layout)
+/* Ask the driver for every argument. */
+static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
 {
     size_t offset, bytes;
     CUresult code;
 
     if (driver->FuncGetParamInfo == NULL)
-        return true; /* Older than 12.4: unknown, and it stays unknown. */
+        return STEPGRAPH_OK; /* Older than 12.4: unknown, and it stays unknown. */
     while ((code = driver->FuncGetParamInfo(layout->function, layout->n, &offset, &bytes)) == CUDA_SUCCESS) {
         void *larger = realloc(layout->arguments, (layout->n + 1u) * sizeof *layout->arguments);
         if (larger == NULL)
-            return false;
+            return sg__fail_memory("host", (layout->n + 1u) * sizeof *layout->arguments);
         layout->arguments = larger;
         layout->arguments[layout->n].offset = offset;
         layout->arguments[layout->n].bytes = bytes;
         layout->n++;
     }
-    layout->known = code == CUDA_ERROR_INVALID_VALUE; /* Past the last one; anything else is a kernel that is gone. */
-    return true;
+    layout->known = code == CUDA_ERROR_INVALID_VALUE; /* Past the last one. */
+    if (!layout->known && code != CUDA_ERROR_INVALID_HANDLE) /* A kernel whose module is gone stays unknown. */
+        return sg__fail_driver(driver, "cuFuncGetParamInfo", code);
+    return STEPGRAPH_OK;
 }
 
-const sg__layout *sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function)
+stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
 {
     static const sg__layout unknown;
+    stepgraph_status status = STEPGRAPH_OK;
     sg__layout *layout;
 
+    *layout_out = &unknown;
     if (function == NULL)
-        return &unknown;
+        return STEPGRAPH_OK;
     if (2 * (layouts->n + 1) > layouts->room && !make_room(layouts))
-        return NULL;
+        return sg__fail_memory("host", 2 * layouts->room * sizeof *layouts->slots);
     layout = find(layouts->slots, layouts->room, function);
     if (layout->function == NULL) {
         layout->function = function;
         layouts->n++;
         layout->name = sg__function_name(driver, function);
-        if (!ask(driver, layout))
-            return NULL;
+        status = ask(driver, layout);
     }
-    return layout;
+    *layout_out = layout;
+    return status;
 }
 
 const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function)

@@ -25,8 +25,8 @@ typedef struct sg__layouts {
 /* A kernel's name, readable also where it is a C++ name; NULL where the driver does not tell it. To be freed. */
 char *sg__function_name(const sg__driver *driver, CUfunction function);
 
-/* NULL only when host memory is short. Valid until the next call. */
-const sg__layout *sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function);
+/* Ask, or remember. *layout_out is valid until the next call. */
+stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out);
 /* One that was asked for before; NULL if not. */
 const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function);
 void sg__layouts_free(sg__layouts *layouts);

@@ -79,5 +79,6 @@ wrong += [words for _, _, words in unknown]
 wrong += [entry for entry in entries if "differs" in entry]
 for line in wrong:
     print(line)
-print(f"CUDA {version // 1000}.{version % 1000 // 10}: {len(ours)} facts and {len(entries)} signatures compared, {len(wrong)} differ")
+release = f"CUDA {version // 1000}.{version % 1000 // 10}"
+print(f"{release}: {len(ours)} facts and {len(entries)} signatures compared, {len(wrong)} differ")
 sys.exit(1 if wrong or not ours or not entries else 0)

@@ -1,8 +1,8 @@
 """Every fact that a C header states, as a C program that prints them:   python3 facts.py HEADER
 
-The program's output is one line per fact, `name value`: the size and alignment of each type, the offset and size of each field, the value
-of each enumerator and constant, and what each handle and function pointer is. Compiled once against our declarations and once against
-the toolkit's, the two tables must be equal.
+The program's output is one line per fact, `name value`: the size and alignment of each type, the offset and size of each field,
+the value of each enumerator and constant, and what each handle and function pointer is. Compiled once against our declarations
+and once against the toolkit's, the two tables must be equal.
 
 The parser knows the little C that the header uses and stops at anything else, so that no declaration goes unchecked in silence.
 """

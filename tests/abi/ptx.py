@@ -1,7 +1,7 @@
 """Make the committed PTX again and compare:   python3 ptx.py ROOT
 
-Another release of nvcc may order the same instructions otherwise, so only a file of the release found here is compared; exit status 77
-where that leaves none.
+Another release of nvcc may order the same instructions otherwise, so only a file of the release found here is compared; exit
+status 77 where that leaves none.
 """
 import glob
 import os

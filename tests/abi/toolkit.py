@@ -29,7 +29,7 @@ def include_folder():
             with open(os.path.join(include, "cuda.h"), encoding="utf-8", errors="replace") as f:
                 version = int(re.search(r"#define CUDA_VERSION (\d+)", f.read())[1])
             if version < OLDEST:
-                skip(f"the toolkit's cuda.h is of CUDA {version // 1000}.{version % 1000 // 10}; the comparison needs 12.4 or newer")
+                skip(f"cuda.h here is of CUDA {version // 1000}.{version % 1000 // 10}; the comparison needs 12.4 or newer")
             return include, version
     skip("no CUDA toolkit found (cuda.h and cudaTypedefs.h): looked at CUDA_HOME, CUDA_PATH, nvcc and /usr/local/cuda")
 

@@ -2,6 +2,4 @@
 #include <cusim/kernel.h>
 
 #include "kernels.cu"
-
-CUSIM_PACK(CUSIM_KERNEL(nop), CUSIM_KERNEL(inc), CUSIM_KERNEL(setv), CUSIM_KERNEL(axpb), CUSIM_KERNEL(update), CUSIM_KERNEL(addn),
-           CUSIM_KERNEL(copyf), CUSIM_KERNEL(inner), CUSIM_KERNEL(packed), CUSIM_KERNEL(aligned), CUSIM_KERNEL(spin))
+#include "kernels_pack.h" /* CUSIM_PACK(...) with every kernel of kernels.cu */

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #if defined(FAKE_STUB)
-#define FUNCTION(name)                 \
-    int name(void);                    \
-    int name(void)                     \
-    {                                  \
-        return 34;                     \
+#define FUNCTION(name)                                                                                                           \
+    int name(void);                                                                                                              \
+    int name(void)                                                                                                               \
+    {                                                                                                                            \
+        return 34;                                                                                                               \
     }
 FUNCTION(cuInit)
 FUNCTION(cuDriverGetVersion)

@@ -1,6 +1,6 @@
 /*
- * 40,000 small launches one by one against 20 replays of one graph of 2,000 launches: the results must be equal and the counts exact. The
- * times, host and device apart, are printed and judge nothing.
+ * 40,000 small launches one by one against 20 replays of one graph of 2,000 launches: the results must be equal and the counts
+ * exact. The times, host and device apart, are printed and judge nothing.
  *
  *     probe_launches [--json FILE] [--launches N] [--replays N]
  *
@@ -33,7 +33,7 @@ static void one_step(CUdeviceptr sums)
     for (int i = 0; i < nodes; i++) {
         CUdeviceptr p = sums + 4 * (CUdeviceptr)(i % SUMS);
         float v = 1.0f + (float)(i % 7) / 8;
-        OK(counted(session, NULL, kernels.inc, (void *[]){ &p, &v }));
+        OK(counted(session, NULL, kernels.inc, (void *[]){&p, &v}));
     }
 }
 
@@ -59,8 +59,9 @@ static void print(const struct figures *fresh, const struct figures *replay, con
                 "  \"host_us\": { \"fresh\": %.3f, \"replay\": %.3f },\n  \"total_us\": { \"fresh\": %.3f, \"replay\": %.3f },\n"
                 "  \"host_us_per_launch\": { \"fresh\": %.4f, \"replay\": %.4f },\n"
                 "  \"device_us_per_step\": { \"fresh\": %.3f, \"replay\": %.3f },\n  \"identical\": true\n}\n",
-                info.software ? "cusim" : "cuda", info.device_name, nodes, replays, fresh->host_us, replay->host_us, fresh->total_us,
-                replay->total_us, fresh->host_us / launches, replay->host_us / replays, verdict->device_us_fresh, verdict->device_us_replay);
+                info.software ? "cusim" : "cuda", info.device_name, nodes, replays, fresh->host_us, replay->host_us,
+                fresh->total_us, replay->total_us, fresh->host_us / launches, replay->host_us / replays, verdict->device_us_fresh,
+                verdict->device_us_replay);
         ck_assert_int_eq(fclose(f), 0);
     }
 }
@@ -78,7 +79,7 @@ START_TEST(small_launches_and_replays_of_their_graph_give_the_same)
 
     one_step(own); /* Loads the kernel. */
     OK(stepgraph_session_wait(session));
-    put_bytes(own, (float[SUMS]){ 0 }, sizeof launched);
+    put_bytes(own, (float[SUMS]){0}, sizeof launched);
 
     before = sample_now(session);
     start = now_us();
@@ -88,7 +89,8 @@ START_TEST(small_launches_and_replays_of_their_graph_give_the_same)
     OK(stepgraph_session_wait(session));
     fresh.total_us = now_us() - start;
     after = sample_now(session);
-    ck_assert_uint_eq(after.wrapper[STEPGRAPH_KIND_KERNEL] - before.wrapper[STEPGRAPH_KIND_KERNEL], (uint64_t)nodes * (unsigned)replays);
+    ck_assert_uint_eq(after.wrapper[STEPGRAPH_KIND_KERNEL] - before.wrapper[STEPGRAPH_KIND_KERNEL],
+                      (uint64_t)nodes * (unsigned)replays);
 
     OK(stepgraph_step_prepare(step));
     OK(stepgraph_step_capture(step));

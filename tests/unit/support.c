@@ -237,12 +237,28 @@ static void setup(void)
     reopen(&config);
 }
 
-/* Every step, then every pin, then the memory that pins adopted, then the sessions; a session that does not close is a fault of its own. */
+/* Of LeakSanitizer, if the program is built with it. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+static int leaves_objects;
+
+void unit_leaves_objects(int on)
+{
+    if (on && !leaves_objects && __lsan_disable)
+        __lsan_disable();
+    if (!on && leaves_objects && __lsan_enable)
+        __lsan_enable();
+    leaves_objects = on;
+}
+
+/* Every step, then every pin, then the memory that pins adopted, then the sessions; a session that does not close is a fault of
+ * its own. */
 static void teardown(void)
 {
     unsigned open_pins = 0, open_sessions = 0;
     void *item;
 
+    unit_leaves_objects(0);
     no_driver_fails();
     while ((item = next_kept(STEPS)))
         stepgraph_step_destroy(item);
@@ -261,7 +277,8 @@ static void teardown(void)
     ck_assert_msg(open_sessions == 0, "%u sessions could not be closed: %s", open_sessions, last_words());
 }
 
-/* Once per program: a first session gives the entry points; the primary context stays retained, so that kernels are loaded once. */
+/* Once per program: a first session gives the entry points; the primary context stays retained, so that kernels are loaded once.
+ */
 static const char *start(void)
 {
     static char why[1200];
@@ -274,11 +291,11 @@ static const char *start(void)
         snprintf(why, sizeof why, "no session: %s: %s", stepgraph_status_name(status), last_words());
         return why;
     }
-#define X(name, version, signature)                                                    \
-    *(void **)&cu.name = stepgraph_session_symbol(first, "cu" #name, version);         \
-    if (!cu.name) {                                                                    \
-        snprintf(why, sizeof why, "the driver lacks cu%s of version %d", #name, version); \
-        return why;                                                                    \
+#define X(name, version, signature)                                                                                              \
+    *(void **)&cu.name = stepgraph_session_symbol(first, "cu" #name, version);                                                   \
+    if (!cu.name) {                                                                                                              \
+        snprintf(why, sizeof why, "the driver lacks cu%s of version %d", #name, version);                                        \
+        return why;                                                                                                              \
     }
     UNIT_ENTRIES(X)
 #undef X
@@ -339,11 +356,13 @@ CUmodule kernels_load(struct unit_kernels *into)
 
     if (cu.ModuleLoadData(&module, test_kernels_ptx))
         return NULL;
-#define X(name)                                                     \
-    if (cu.ModuleGetFunction(&into->name, module, #name))           \
+    /* clang-format off */
+#define X(name)                                           \
+    if (cu.ModuleGetFunction(&into->name, module, #name)) \
         return NULL;
     X(nop) X(inc) X(setv) X(axpb) X(update) X(addn) X(copyf) X(spin)
 #undef X
+    /* clang-format on */
     return module;
 }
 
@@ -354,33 +373,33 @@ void launch(CUstream on, CUfunction function, unsigned threads, void **arguments
 
 void inc(CUstream on, CUdeviceptr p, float v)
 {
-    launch(on, kernels.inc, 1, (void *[]){ &p, &v });
+    launch(on, kernels.inc, 1, (void *[]){&p, &v});
 }
 
 void setv(CUstream on, CUdeviceptr p, float v)
 {
-    launch(on, kernels.setv, 1, (void *[]){ &p, &v });
+    launch(on, kernels.setv, 1, (void *[]){&p, &v});
 }
 
 void axpb(CUstream on, CUdeviceptr d, CUdeviceptr p, float v)
 {
-    launch(on, kernels.axpb, 1, (void *[]){ &d, &p, &v });
+    launch(on, kernels.axpb, 1, (void *[]){&d, &p, &v});
 }
 
 void copyf(CUstream on, CUdeviceptr d, CUdeviceptr s)
 {
-    launch(on, kernels.copyf, 1, (void *[]){ &d, &s });
+    launch(on, kernels.copyf, 1, (void *[]){&d, &s});
 }
 
 void update(CUstream on, CUdeviceptr d, CUdeviceptr p, CUdeviceptr x, CUdeviceptr rate, int n)
 {
-    launch(on, kernels.update, (unsigned)n, (void *[]){ &d, &p, &x, &rate, &n });
+    launch(on, kernels.update, (unsigned)n, (void *[]){&d, &p, &x, &rate, &n});
 }
 
 void spin(CUstream on, unsigned milliseconds)
 {
     unsigned long long ns = milliseconds * 1000000ull;
-    launch(on, kernels.spin, 1, (void *[]){ &ns });
+    launch(on, kernels.spin, 1, (void *[]){&ns});
 }
 
 stepgraph_status counted(stepgraph_session *of, CUstream on, CUfunction function, void **arguments)
@@ -395,7 +414,7 @@ stepgraph_status counted(stepgraph_session *of, CUstream on, CUfunction function
 
 void counted_inc(stepgraph_session *of, CUstream on, CUdeviceptr p, float v)
 {
-    OK(counted(of, on, kernels.inc, (void *[]){ &p, &v }));
+    OK(counted(of, on, kernels.inc, (void *[]){&p, &v}));
 }
 
 void bytes_at(CUdeviceptr p, void *to, size_t bytes)
@@ -420,6 +439,8 @@ float pin_float(const stepgraph_pin *pin)
 
 void put_bytes(CUdeviceptr p, const void *from, size_t bytes)
 {
+    for (size_t i = 0; i < kept[SESSIONS].count; i++)
+        (void)stepgraph_session_wait(kept[SESSIONS].item[i]);
     CU(MemcpyHtoD(p, from, bytes));
     CU(StreamSynchronize(NULL));
 }

@@ -1,9 +1,9 @@
 /*
- * What the unit tests share: a session on the driver that STEPGRAPH_DRIVER names, the driver's own entry points, the test kernels, and
- * lists of all that a test made, so that a failing test leaves nothing behind for the next one.
+ * What the unit tests share: a session on the driver that STEPGRAPH_DRIVER names, the driver's own entry points, the test
+ * kernels, and lists of all that a test made, so that a failing test leaves nothing behind for the next one.
  *
- * The same programs run on cusim and on a card. CUDA does not survive a fork after cuInit, so no program that uses a driver forks its
- * tests, and each test has a fresh session from a checked fixture.
+ * The same programs run on cusim and on a card. CUDA does not survive a fork after cuInit, so no program that uses a driver forks
+ * its tests, and each test has a fresh session from a checked fixture.
  */
 #ifndef UNIT_SUPPORT_H
 #define UNIT_SUPPORT_H
@@ -22,6 +22,7 @@
 /* ---- the driver, raw --------------------------------------------------------------------------------------------- */
 
 /* Base name, the CUDA version of the signature, the signature. */
+/* clang-format off */
 #define UNIT_ENTRIES(X)                                                                                                  \
     X(DriverGetVersion, 2020, (int *))                                                                                   \
     X(DeviceGet, 2000, (CUdevice *, int))                                                                                \
@@ -57,6 +58,7 @@
     X(LaunchHostFunc, 10000, (CUstream, CUhostFn, void *))                                                               \
     X(LaunchKernel, 4000,                                                                                                \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+/* clang-format on */
 
 /* The entry points, without their cu: cu.MemAlloc(...). */
 struct unit_driver {
@@ -79,12 +81,12 @@ unsigned long driver_calls(const char *entry);                /* Calls of this e
 
 /* Add a test that needs cusim's controls, or say that it is skipped, and why. It never counts as passed then. */
 #define add_controlled_test(tcase, test) add_controlled_loop_test(tcase, test, 0, 1)
-#define add_controlled_loop_test(tcase, test, from, to)              \
-    do {                                                             \
-        if (unit_has_controls())                                     \
-            tcase_add_loop_test(tcase, test, from, to);              \
-        else                                                         \
-            unit_skip((test)->name, "needs the controls of cusim");  \
+#define add_controlled_loop_test(tcase, test, from, to)                                                                          \
+    do {                                                                                                                         \
+        if (unit_has_controls())                                                                                                 \
+            tcase_add_loop_test(tcase, test, from, to);                                                                          \
+        else                                                                                                                     \
+            unit_skip((test)->name, "needs the controls of cusim");                                                              \
     } while (0)
 
 /* Note a test that was not run. */
@@ -128,6 +130,13 @@ void forget_session(stepgraph_session *gone);
 void forget_pin(stepgraph_pin *gone);
 void forget_device(CUdeviceptr gone);
 
+/*
+ * What this thread allocates from now on may stay behind: the library leaves the driver's objects in a dead context alone, and
+ * what a driver call that fails on request was to free is not freed. Until taken back, or the end of the test. For the leak
+ * detector, to which whatever cusim still holds at exit is a leak of the host's.
+ */
+void unit_leaves_objects(int on);
+
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
 struct unit_kernels {
@@ -140,12 +149,12 @@ CUmodule kernels_load(struct unit_kernels *into);
 
 /* Launched through the driver and counted by nobody. */
 void launch(CUstream on, CUfunction function, unsigned threads, void **arguments);
-void inc(CUstream on, CUdeviceptr p, float v);                  /* *p += v */
-void setv(CUstream on, CUdeviceptr p, float v);                 /* *p = v */
-void axpb(CUstream on, CUdeviceptr d, CUdeviceptr p, float v);  /* *d = *p + v */
-void copyf(CUstream on, CUdeviceptr d, CUdeviceptr s);          /* *d = *s */
+void inc(CUstream on, CUdeviceptr p, float v);                                                  /* *p += v */
+void setv(CUstream on, CUdeviceptr p, float v);                                                 /* *p = v */
+void axpb(CUstream on, CUdeviceptr d, CUdeviceptr p, float v);                                  /* *d = *p + v */
+void copyf(CUstream on, CUdeviceptr d, CUdeviceptr s);                                          /* *d = *s */
 void update(CUstream on, CUdeviceptr d, CUdeviceptr p, CUdeviceptr x, CUdeviceptr rate, int n); /* d = p + *rate * x */
-void spin(CUstream on, unsigned milliseconds);                  /* Keeps the stream busy. */
+void spin(CUstream on, unsigned milliseconds);                                                  /* Keeps the stream busy. */
 
 /* Launched through stepgraph_session_launch(), and so counted as the wrapper's. */
 stepgraph_status counted(stepgraph_session *of, CUstream on, CUfunction function, void **arguments);
@@ -155,7 +164,7 @@ void counted_inc(stepgraph_session *of, CUstream on, CUdeviceptr p, float v);
 float float_at(CUdeviceptr p);
 float pin_float(const stepgraph_pin *pin);
 void bytes_at(CUdeviceptr p, void *to, size_t bytes);
-void put_bytes(CUdeviceptr p, const void *from, size_t bytes);
+void put_bytes(CUdeviceptr p, const void *from, size_t bytes); /* After all sessions are idle, where they can be waited for. */
 void put_float(CUdeviceptr p, float v);
 
 /* prepare, capture, `body`, end; all must succeed. */
@@ -168,37 +177,38 @@ const char *last_words(void);
 /* The first of `words` (ended by NULL) that `text` lacks, letter case aside; NULL if it has all. */
 const char *lacks(const char *text, const char *const *words);
 
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        stepgraph_status s_ = (call);                                                                                  \
-        ck_assert_msg(s_ == STEPGRAPH_OK, "%s: %s: %s", #call, stepgraph_status_name(s_), last_words());               \
+#define OK(call)                                                                                                                 \
+    do {                                                                                                                         \
+        stepgraph_status s_ = (call);                                                                                            \
+        ck_assert_msg(s_ == STEPGRAPH_OK, "%s: %s: %s", #call, stepgraph_status_name(s_), last_words());                         \
     } while (0)
 
-#define CU(call)                                                              \
-    do {                                                                      \
-        CUresult r_ = cu.call;                                                \
-        ck_assert_msg(r_ == CUDA_SUCCESS, "cu%s answers %d", #call, (int)r_); \
+#define CU(call)                                                                                                                 \
+    do {                                                                                                                         \
+        CUresult r_ = cu.call;                                                                                                   \
+        ck_assert_msg(r_ == CUDA_SUCCESS, "cu%s answers %d", #call, (int)r_);                                                    \
     } while (0)
 
 /* The call answers `want`, and its message holds all these words. At least one word, perhaps "". */
-#define FAILS(want, call, ...)                                                                                          \
-    do {                                                                                                                \
-        stepgraph_status s_ = (call);                                                                                   \
-        const char *words_[] = { __VA_ARGS__, NULL };                                                                   \
-        ck_assert_msg(s_ == (want), "%s: %s instead of %s: %s", #call, stepgraph_status_name(s_),                       \
-                      stepgraph_status_name(want), last_words());                                                       \
-        ck_assert_msg(lacks(last_words(), words_) == NULL, "the message of %s lacks '%s': %s", #call,                   \
-                      lacks(last_words(), words_), last_words());                                                       \
-        ck_assert_int_gt(strlen(last_words()), 0);                                                                      \
+#define FAILS(want, call, ...)                                                                                                   \
+    do {                                                                                                                         \
+        stepgraph_status s_ = (call);                                                                                            \
+        const char *words_[] = {__VA_ARGS__, NULL};                                                                              \
+        ck_assert_msg(s_ == (want), "%s: %s instead of %s: %s", #call, stepgraph_status_name(s_), stepgraph_status_name(want),   \
+                      last_words());                                                                                             \
+        ck_assert_msg(lacks(last_words(), words_) == NULL, "the message of %s lacks '%s': %s", #call,                            \
+                      lacks(last_words(), words_), last_words());                                                                \
+        ck_assert_int_gt(strlen(last_words()), 0);                                                                               \
+        ck_assert_int_eq(last_error().status, s_);                                                                               \
     } while (0)
 
 #define STATE_IS(step, want) ck_assert_int_eq(stepgraph_step_state(step), want)
 
 /* A struct with `extra` bytes behind it, for tests of struct sizes. */
-#define LONGER(type, extra)           \
-    union {                           \
-        type known;                   \
-        unsigned char bytes[sizeof(type) + (extra)]; \
+#define LONGER(type, extra)                                                                                                      \
+    union {                                                                                                                      \
+        type known;                                                                                                              \
+        unsigned char bytes[sizeof(type) + (extra)];                                                                             \
     }
 
 stepgraph_error_info last_error(void);

@@ -207,12 +207,12 @@ START_TEST(calls_on_nothing_are_argument_errors)
     pin_config.bytes = 4;
     pin_config.name = "nobody's";
 
-#define REFUSED(call_)                                                                        \
-    do {                                                                                      \
-        ck_assert_int_eq(call_, STEPGRAPH_ERR_ARGUMENT);                                      \
-        stepgraph_last_error(&error);                                                         \
-        ck_assert_msg(error.status == STEPGRAPH_ERR_ARGUMENT, "%s left no record", #call_);   \
-        ck_assert_msg(error.message[0] != 0, "%s left no words", #call_);                     \
+#define REFUSED(call_)                                                                                                           \
+    do {                                                                                                                         \
+        ck_assert_int_eq(call_, STEPGRAPH_ERR_ARGUMENT);                                                                         \
+        stepgraph_last_error(&error);                                                                                            \
+        ck_assert_msg(error.status == STEPGRAPH_ERR_ARGUMENT, "%s left no record", #call_);                                      \
+        ck_assert_msg(error.message[0] != 0, "%s left no words", #call_);                                                        \
     } while (0)
     REFUSED(stepgraph_session_open(NULL, NULL));
     REFUSED(stepgraph_session_get_info(NULL, &session_info));

@@ -1,6 +1,6 @@
 /*
- * Finding and loading a driver. Each test is a process of its own, and the parent never touches a driver, so libcheck may fork here.
- * FAKE_STUB, FAKE_OLD and FAKE_HOLLOW are the paths of libraries built from fake_driver.c.
+ * Finding and loading a driver. Each test is a process of its own, and the parent never touches a driver, so libcheck may fork
+ * here. FAKE_STUB, FAKE_OLD and FAKE_HOLLOW are the paths of libraries built from fake_driver.c.
  */
 #include <dlfcn.h>
 #include <unistd.h>
@@ -136,7 +136,7 @@ START_TEST(missing_entry_point_is_named)
     /* Success with a NULL pointer is the driver's way to say no. */
     ck_assert_msg(status == STEPGRAPH_ERR_NO_DRIVER || status == STEPGRAPH_ERR_OLD_DRIVER || status == STEPGRAPH_ERR_UNSUPPORTED,
                   "%s: %s", stepgraph_status_name(status), last_words());
-    ck_assert_msg(lacks(last_words(), (const char *[]){ "cu", NULL }) == NULL, "%s", last_words());
+    ck_assert_msg(lacks(last_words(), (const char *[]){"cu", NULL}) == NULL, "%s", last_words());
     ck_assert_ptr_null(s);
 }
 END_TEST
@@ -172,7 +172,9 @@ START_TEST(machine_without_a_device_is_no_driver)
 
     *(void **)&control = dlsym(driver, "cusim_fail");
     control("cuInit", 1, CUDA_ERROR_NO_DEVICE);
-    FAILS(STEPGRAPH_ERR_NO_DRIVER, open_path(path, &s), "cuInit", "100");
+    FAILS(STEPGRAPH_ERR_NO_DRIVER, open_path(path, &s), "device");
+    ck_assert_str_eq(last_error().call, "cuInit");
+    ck_assert_int_eq(last_error().driver_code, CUDA_ERROR_NO_DEVICE);
     ck_assert_ptr_null(s);
     OK(open_path(path, &s));
     OK(stepgraph_session_close(s));
@@ -242,12 +244,12 @@ int main(void)
 
     tcase_set_timeout(real, 60);
     suite_add_tcase(suite, real);
-#define WITH_DRIVER(test)                                             \
-    do {                                                              \
-        if (path)                                                     \
-            tcase_add_test(real, test);                               \
-        else                                                          \
-            unit_skip((test)->name, "there is no driver to load");    \
+#define WITH_DRIVER(test)                                                                                                        \
+    do {                                                                                                                         \
+        if (path)                                                                                                                \
+            tcase_add_test(real, test);                                                                                          \
+        else                                                                                                                     \
+            unit_skip((test)->name, "there is no driver to load");                                                               \
     } while (0)
     WITH_DRIVER(config_names_the_driver);
     WITH_DRIVER(environment_names_the_driver);

@@ -11,8 +11,8 @@ struct trainer {
 
 static struct trainer trainer_make(stepgraph_session *of, int n)
 {
-    struct trainer t = { pin_make(of, STEPGRAPH_ROLE_FEED, (uint64_t)n * 4, "x"), pin_make(of, STEPGRAPH_ROLE_CELL, 4, "rate"),
-                         pin_make(of, STEPGRAPH_ROLE_STATE, (uint64_t)n * 4, "sum"), n };
+    struct trainer t = {pin_make(of, STEPGRAPH_ROLE_FEED, (uint64_t)n * 4, "x"), pin_make(of, STEPGRAPH_ROLE_CELL, 4, "rate"),
+                        pin_make(of, STEPGRAPH_ROLE_STATE, (uint64_t)n * 4, "sum"), n};
     return t;
 }
 
@@ -43,7 +43,7 @@ START_TEST(replay_uses_what_was_fed)
 {
     struct trainer t = trainer_make(session, 4);
     stepgraph_step *step = step_make(session, "train", 0);
-    float x[4] = { 1, 2, 3, 4 }, got[4];
+    float x[4] = {1, 2, 3, 4}, got[4];
 
     record(step, body_train, &t);
     OK(stepgraph_pin_feed(t.x, x, sizeof x));
@@ -51,14 +51,16 @@ START_TEST(replay_uses_what_was_fed)
     OK(stepgraph_pin_feed_f32(t.rate, 10));
     OK(stepgraph_step_replay(step));
     sums(&t, got);
-    ck_assert_mem_eq(got, ((float[]){ 10, 20, 30, 40 }), sizeof got);
+    ck_assert_mem_eq(got, ((float[]){10, 20, 30, 40}), sizeof got);
 }
 END_TEST
 
 START_TEST(every_number_type_can_be_fed)
 {
-    stepgraph_pin *f32 = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "f32"), *f64 = pin_make(session, STEPGRAPH_ROLE_CELL, 8, "f64"),
-                  *u32 = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "u32"), *u64 = pin_make(session, STEPGRAPH_ROLE_FEED, 8, "u64");
+    stepgraph_pin *f32 = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "f32"),
+                  *f64 = pin_make(session, STEPGRAPH_ROLE_CELL, 8, "f64"),
+                  *u32 = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "u32"),
+                  *u64 = pin_make(session, STEPGRAPH_ROLE_FEED, 8, "u64");
     float a = 0;
     double b = 0;
     uint32_t c = 0;
@@ -82,7 +84,8 @@ END_TEST
 
 START_TEST(number_of_another_size_is_refused)
 {
-    stepgraph_pin *four = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "four"), *eight = pin_make(session, STEPGRAPH_ROLE_CELL, 8, "eight");
+    stepgraph_pin *four = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "four"),
+                  *eight = pin_make(session, STEPGRAPH_ROLE_CELL, 8, "eight");
 
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed_f32(eight, 1), "eight", "4", "8");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed_u32(eight, 1), "eight", "4", "8");
@@ -98,14 +101,20 @@ START_TEST(short_feed_leaves_no_stale_tail)
     uint64_t seed = 4;
 
     random_bytes(&seed, bytes, sizeof bytes);
-    static const size_t shorter[] = { 1001, 500, 1000, 1, 997, 3 };
-    for (size_t i = 0; i < sizeof shorter / sizeof *shorter; i++) {
-        OK(stepgraph_pin_feed(x, bytes, shorter[i]));
+    static const size_t shorter[] = {1001, 500, 1000, 1, 997, 3};
+    for (size_t i = 0; i < 60; i++) { /* Several times around the ring. */
+        size_t length = shorter[i % (sizeof shorter / sizeof *shorter)];
+        OK(stepgraph_pin_feed(x, bytes, length));
+        if (i % 2) { /* The later of two values, without what was left of the first. */
+            length = length / 2 + 1;
+            OK(stepgraph_pin_feed(x, bytes, length));
+        }
         OK(stepgraph_session_flush(session));
         OK(stepgraph_pin_read(x, got, sizeof got));
-        ck_assert_mem_eq(got, bytes, shorter[i]);
-        for (size_t k = shorter[i]; k < sizeof got; k++)
-            ck_assert_msg(got[k] == 0, "byte %zu after a feed of %zu is stale", k, shorter[i]);
+        ck_assert_mem_eq(got, bytes, length);
+        for (size_t k = length; k < sizeof got; k++)
+            if (got[k] != 0)
+                ck_abort_msg("byte %zu after a feed of %zu is stale", k, length);
     }
 }
 END_TEST
@@ -136,7 +145,7 @@ END_TEST
 START_TEST(too_many_bytes_are_refused_with_both_numbers)
 {
     stepgraph_pin *x = pin_make(session, STEPGRAPH_ROLE_FEED, 100, "tokens");
-    unsigned char bytes[101] = { 1 }, got[100];
+    unsigned char bytes[101] = {1}, got[100];
 
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed(x, bytes, 101), "tokens", "101", "100");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed(x, NULL, 100), "tokens");
@@ -148,7 +157,8 @@ END_TEST
 
 START_TEST(only_feeds_and_cells_are_fed)
 {
-    static const stepgraph_role role[] = { STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_CONST, STEPGRAPH_ROLE_SCRATCH };
+    static const stepgraph_role role[] = {STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_CONST,
+                                          STEPGRAPH_ROLE_SCRATCH};
 
     for (int i = 0; i < 4; i++) {
         char name[16];
@@ -156,7 +166,7 @@ START_TEST(only_feeds_and_cells_are_fed)
         snprintf(name, sizeof name, "pin%d", i);
         pin = pin_make(session, role[i], 4, name);
         FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed_f32(pin, 1), name);
-        FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed(pin, &(float){ 1 }, 4), name);
+        FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_feed(pin, &(float){1}, 4), name);
     }
 }
 END_TEST
@@ -183,7 +193,7 @@ START_TEST(cell_keeps_its_value_until_it_is_fed_again)
     record(step, body_train, &t);
     OK(stepgraph_pin_feed_f32(t.rate, 10));
     for (int i = 1; i <= 20; i++) {
-        OK(stepgraph_pin_feed(t.x, &(float){ (float)i }, 4));
+        OK(stepgraph_pin_feed(t.x, &(float){(float)i}, 4));
         OK(stepgraph_step_replay(step));
     }
     sums(&t, &got);
@@ -197,7 +207,7 @@ START_TEST(run_begin_sends_what_was_fed)
     stepgraph_step *step = step_make(session, "train", 0);
     float got;
 
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_pin_feed_f32(t.rate, 2));
     OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
     body_train(&t);
@@ -229,7 +239,7 @@ START_TEST(feed_while_recording_is_for_the_replay)
 
     OK(stepgraph_step_prepare(step));
     OK(stepgraph_step_capture(step));
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     body_train(&t);
     OK(stepgraph_pin_feed_f32(t.rate, 2));
     OK(stepgraph_step_end(step));
@@ -237,7 +247,7 @@ START_TEST(feed_while_recording_is_for_the_replay)
     OK(stepgraph_step_replay(step));
     sums(&t, &got);
     ck_assert_float_eq(got, 6);
-    OK(stepgraph_pin_feed(t.x, &(float){ 10 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){10}, 4));
     OK(stepgraph_step_replay(step));
     sums(&t, &got);
     ck_assert_float_eq(got, 26);
@@ -267,7 +277,7 @@ START_TEST(pins_made_after_a_feed_do_not_disturb_it)
     OK(stepgraph_pin_feed_f32(first, 11));
     second = pin_make(session, STEPGRAPH_ROLE_FEED, 100000, "second");
     ck_assert_uint_eq(stepgraph_pin_address(first), address);
-    OK(stepgraph_pin_feed(second, &(float){ 22 }, 4));
+    OK(stepgraph_pin_feed(second, &(float){22}, 4));
     OK(stepgraph_session_flush(session));
     ck_assert_float_eq(pin_float(first), 11);
     ck_assert_float_eq(pin_float(second), 22);
@@ -278,7 +288,7 @@ START_TEST(new_feed_does_not_inherit_the_value_of_an_old_one)
 {
     for (int round = 0; round < 3; round++) {
         stepgraph_pin *old = pin_make(session, STEPGRAPH_ROLE_FEED, 64, "old"), *neighbour;
-        unsigned char bytes[64], zeros[64] = { 0 };
+        unsigned char bytes[64], zeros[64] = {0};
 
         memset(bytes, 0xaa, sizeof bytes);
         OK(stepgraph_pin_feed(old, bytes, sizeof bytes));
@@ -301,11 +311,11 @@ END_TEST
 START_TEST(subsets_fed_at_random_match_a_copy_on_the_host)
 {
     enum { PINS = 7, STEPS = 80, BYTES = 96 };
-    stepgraph_session_config config = config_slots((uint32_t[]){ 2, 3, 8 }[_i]);
+    stepgraph_session_config config = config_slots((uint32_t[]){2, 3, 8}[_i]);
     stepgraph_pin *pin[PINS], *seen;
     stepgraph_step *step;
     uint64_t seed = 9 + (uint64_t)_i, bytes[PINS], at[PINS], total = 0;
-    unsigned char host[PINS][BYTES] = { { 0 } }, *wanted, *got;
+    unsigned char host[PINS][BYTES] = {{0}}, *wanted, *got;
 
     reopen(&config);
     for (int i = 0; i < PINS; i++) {
@@ -346,7 +356,8 @@ START_TEST(subsets_fed_at_random_match_a_copy_on_the_host)
     bytes_at(all, got, total * STEPS);
     for (unsigned k = 0; k < STEPS; k++)
         for (int i = 0; i < PINS; i++)
-            ck_assert_msg(memcmp(got + k * total + at[i], wanted + k * total + at[i], bytes[i]) == 0, "step %u saw another x%d", k, i);
+            ck_assert_msg(memcmp(got + k * total + at[i], wanted + k * total + at[i], bytes[i]) == 0, "step %u saw another x%d",
+                          k, i);
     free(wanted);
     free(got);
 }
@@ -357,7 +368,7 @@ END_TEST
 START_TEST(every_replay_sees_its_own_feed_however_far_the_host_runs_ahead)
 {
     enum { STEPS = 64 };
-    static const uint32_t slots[] = { 2, 3, 8, 64 };
+    static const uint32_t slots[] = {2, 3, 8, 64};
     stepgraph_session_config config = config_slots(slots[_i]);
     struct trainer t, fresh;
     stepgraph_step *step;
@@ -434,7 +445,7 @@ END_TEST
 
 START_TEST(all_feeds_of_a_step_travel_in_one_copy)
 {
-    static const int number[] = { 1, 2, 10, 100 };
+    static const int number[] = {1, 2, 10, 100};
     int n = number[_i];
     stepgraph_pin *pin[100], *out = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 4, "out");
     stepgraph_step *step = step_make(session, "train", 0);
@@ -454,7 +465,7 @@ START_TEST(all_feeds_of_a_step_travel_in_one_copy)
         before = pin_stats(session);
         copies = driver_calls(COPIES);
         for (int i = 0; i < n; i++)
-            OK(stepgraph_pin_feed(pin[i], &(float){ (float)(k * 1000 + i) }, 4));
+            OK(stepgraph_pin_feed(pin[i], &(float){(float)(k * 1000 + i)}, 4));
         ck_assert_uint_eq(driver_calls(COPIES), copies);
         OK(stepgraph_step_replay(step));
         after = pin_stats(session);
@@ -474,7 +485,7 @@ START_TEST(replay_of_a_fed_step_is_two_driver_calls_that_enqueue)
 {
     struct trainer t = trainer_make(session, 4);
     stepgraph_step *step = step_make(session, "train", 0);
-    float x[4] = { 1 };
+    float x[4] = {1};
     unsigned long copies, graphs, launches;
 
     record(step, body_train, &t);
@@ -568,9 +579,10 @@ END_TEST
 START_TEST(adopted_feed_is_filled_by_one_more_launch)
 {
     CUdeviceptr mine = device_make(64);
-    stepgraph_pin *x = pin_adopt(session, STEPGRAPH_ROLE_FEED, mine + 16, 16, "mine"), *own = pin_make(session, STEPGRAPH_ROLE_FEED, 16, "own");
+    stepgraph_pin *x = pin_adopt(session, STEPGRAPH_ROLE_FEED, mine + 16, 16, "mine"),
+                  *own = pin_make(session, STEPGRAPH_ROLE_FEED, 16, "own");
     unsigned long copies = driver_calls(COPIES), launches = driver_calls("cuLaunchKernel") + driver_calls("cuMemcpyDtoDAsync");
-    float got[16], v[4] = { 1, 2, 3, 4 };
+    float got[16], v[4] = {1, 2, 3, 4};
 
     OK(stepgraph_pin_feed(x, v, sizeof v));
     OK(stepgraph_pin_feed(own, v, 4));
@@ -590,8 +602,8 @@ END_TEST
 START_TEST(adopted_feed_gets_its_value_before_the_replay)
 {
     CUdeviceptr mine = device_make(4);
-    struct trainer t = { pin_adopt(session, STEPGRAPH_ROLE_FEED, mine, 4, "x"), pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate"),
-                         pin_make(session, STEPGRAPH_ROLE_STATE, 4, "sum"), 1 };
+    struct trainer t = {pin_adopt(session, STEPGRAPH_ROLE_FEED, mine, 4, "x"), pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate"),
+                        pin_make(session, STEPGRAPH_ROLE_STATE, 4, "sum"), 1};
     stepgraph_step *step = step_make(session, "train", 0);
     float got;
 
@@ -599,7 +611,7 @@ START_TEST(adopted_feed_gets_its_value_before_the_replay)
     OK(stepgraph_pin_feed_f32(t.rate, 1));
     spin(stream, 10);
     for (int i = 1; i <= 20; i++) {
-        OK(stepgraph_pin_feed(t.x, &(float){ (float)i }, 4));
+        OK(stepgraph_pin_feed(t.x, &(float){(float)i}, 4));
         OK(stepgraph_step_replay(step));
     }
     sums(&t, &got);
@@ -610,9 +622,10 @@ END_TEST
 START_TEST(adopted_feed_that_was_not_fed_is_left_alone)
 {
     CUdeviceptr mine = device_make(4);
-    stepgraph_pin *x = pin_adopt(session, STEPGRAPH_ROLE_FEED, mine, 4, "mine"), *own = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "own");
+    stepgraph_pin *x = pin_adopt(session, STEPGRAPH_ROLE_FEED, mine, 4, "mine"),
+                  *own = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "own");
 
-    OK(stepgraph_pin_feed(x, &(float){ 1 }, 4));
+    OK(stepgraph_pin_feed(x, &(float){1}, 4));
     OK(stepgraph_session_flush(session));
     put_float(mine, 50); /* The host's own write. */
     OK(stepgraph_pin_feed_f32(own, 2));
@@ -622,7 +635,8 @@ START_TEST(adopted_feed_that_was_not_fed_is_left_alone)
 }
 END_TEST
 
-/* ---- strict feeds ----------------------------------------------------------------------------------------------------------- */
+/* ---- strict feeds -----------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(strict_step_refuses_a_stale_feed_by_name)
 {
@@ -635,12 +649,12 @@ START_TEST(strict_step_refuses_a_stale_feed_by_name)
     OK(stepgraph_pin_feed_f32(t.rate, 1));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "fed"); /* Never fed at all. */
     STATE_IS(step, STEPGRAPH_STEP_READY);
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_step_replay(step));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "fed");
     STATE_IS(step, STEPGRAPH_STEP_READY);
     ck_assert_uint_eq(step_stats(step).replays, 1);
-    OK(stepgraph_pin_feed(t.x, &(float){ 4 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){4}, 4));
     OK(stepgraph_step_replay(step)); /* The cell need not be fed again, nor the feed that the graph does not use. */
     sums(&t, &got);
     ck_assert_float_eq(got, 7);
@@ -653,7 +667,7 @@ START_TEST(feed_that_was_sent_before_the_replay_is_fresh)
     stepgraph_step *step = step_make(session, "strict", STEPGRAPH_STEP_STRICT_FEEDS);
 
     record(step, body_train, &t);
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_pin_feed_f32(t.rate, 1));
     OK(stepgraph_session_flush(session));
     OK(stepgraph_step_replay(step));
@@ -665,12 +679,13 @@ END_TEST
 START_TEST(each_strict_step_asks_for_feeds_since_its_own_last_replay)
 {
     struct trainer t = trainer_make(session, 1);
-    stepgraph_step *a = step_make(session, "a", STEPGRAPH_STEP_STRICT_FEEDS), *b = step_make(session, "b", STEPGRAPH_STEP_STRICT_FEEDS);
+    stepgraph_step *a = step_make(session, "a", STEPGRAPH_STEP_STRICT_FEEDS),
+                   *b = step_make(session, "b", STEPGRAPH_STEP_STRICT_FEEDS);
 
     record(a, body_train, &t);
     record(b, body_train, &t);
     OK(stepgraph_pin_feed_f32(t.rate, 1));
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_step_replay(a));
     OK(stepgraph_step_replay(b)); /* Not replayed since the feed. */
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(a), "'x'", "'a'");
@@ -690,9 +705,9 @@ START_TEST(refused_replay_keeps_what_was_fed)
     body_train(&t);
     copyf(stream, stepgraph_pin_address(t.sum), stepgraph_pin_address(y));
     OK(stepgraph_step_end(step));
-    OK(stepgraph_pin_feed(y, &(float){ 8 }, 4));
+    OK(stepgraph_pin_feed(y, &(float){8}, 4));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'");
-    OK(stepgraph_pin_feed(t.x, &(float){ 1 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){1}, 4));
     OK(stepgraph_step_replay(step));
     ck_assert_float_eq(pin_float(t.sum), 8);
 }
@@ -704,7 +719,7 @@ START_TEST(lenient_step_replays_over_old_feeds)
     stepgraph_step *step = step_make(session, "train", 0);
 
     record(step, body_train, &t);
-    OK(stepgraph_pin_feed(t.x, &(float){ 3 }, 4));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_pin_feed_f32(t.rate, 1));
     OK(stepgraph_step_replay(step));
     OK(stepgraph_step_replay(step));

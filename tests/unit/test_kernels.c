@@ -70,7 +70,7 @@ static void table_make(const size_t *bytes, unsigned n, unsigned skew, uint64_t 
 
 static void run(CUfunction function, unsigned blocks, unsigned threads, CUdeviceptr found)
 {
-    CU(LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, (void *[]){ &t.table, &t.n, &t.chunks, &found }, NULL));
+    CU(LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, (void *[]){&t.table, &t.n, &t.chunks, &found}, NULL));
     OK(stepgraph_session_wait(session));
 }
 
@@ -79,18 +79,19 @@ static void same_on_both(void)
 {
     bytes_at(t.a, t.got, t.total);
     for (size_t i = 0; i < t.total; i++)
-        ck_assert_msg(t.got[i] == t.host_a[i], "byte %zu is %02x instead of %02x", i, t.got[i], t.host_a[i]);
+        if (t.got[i] != t.host_a[i])
+            ck_abort_msg("byte %zu is %02x instead of %02x", i, t.got[i], t.host_a[i]);
     bytes_at(t.b, t.got, t.total);
     ck_assert_msg(memcmp(t.got, t.host_b, t.total) == 0, "what is only read was written");
 }
 
-static const size_t odd[] = { 1, 16384, 3, 16, 15, 17, 1, 40000, 16383, 16385, 4096, 2, 100, 32768, 7, 31, 255, 257, 65537, 5, 1 };
+static const size_t odd[] = {1, 16384, 3, 16, 15, 17, 1, 40000, 16383, 16385, 4096, 2, 100, 32768, 7, 31, 255, 257, 65537, 5, 1};
 enum { ODD = sizeof odd / sizeof *odd };
 
 /* Blocks, threads, skew: fewer blocks than chunks, more, and one; whole warps and not. */
 static const struct shape {
     unsigned blocks, threads, skew;
-} shapes[] = { { 1, 256, 0 }, { 1, 1, 16 }, { 3, 32, 0 }, { 7, 100, 16 }, { 64, 256, 0 }, { 64, 256, 16 }, { 200, 512, 2 }, { 5, 128, 9 } };
+} shapes[] = {{1, 256, 0}, {1, 1, 16}, {3, 32, 0}, {7, 100, 16}, {64, 256, 0}, {64, 256, 16}, {200, 512, 2}, {5, 128, 9}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void table_of_shape(int i)
@@ -134,7 +135,7 @@ END_TEST
 
 START_TEST(copy_of_one_large_range_is_one_memcpy)
 {
-    table_make((size_t[]){ (3u << 20) + 11 }, 1, 0, 12);
+    table_make((size_t[]){(3u << 20) + 11}, 1, 0, 12);
     run(copy, 132, 256, 0);
     host_copy();
     same_on_both();
@@ -175,15 +176,15 @@ static void compare_like_the_host(unsigned blocks, unsigned threads)
     CUdeviceptr found = device_make(sizeof got);
 
     for (unsigned i = 0; i < t.n; i++)
-        got[i] = (sg__difference){ 0, ~0ull };
+        got[i] = (sg__difference){0, ~0ull};
     put_bytes(found, got, t.n * sizeof *got);
     run(compare, blocks, threads, found);
     bytes_at(found, got, t.n * sizeof *got);
     host_compare(wanted);
     for (unsigned i = 0; i < t.n; i++)
         ck_assert_msg(got[i].bytes == wanted[i].bytes && got[i].first == wanted[i].first,
-                      "range %u of %llu bytes: %llu differ from %llu on, instead of %llu from %llu on", i, t.range[i].bytes, got[i].bytes,
-                      got[i].first, wanted[i].bytes, wanted[i].first);
+                      "range %u of %llu bytes: %llu differ from %llu on, instead of %llu from %llu on", i, t.range[i].bytes,
+                      got[i].bytes, got[i].first, wanted[i].bytes, wanted[i].first);
     device_drop(found);
     same_on_both();
 }

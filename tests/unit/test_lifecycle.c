@@ -68,16 +68,16 @@ static CUresult forbid_bad_block(void)
 {
     CUdeviceptr p = w();
     float v = 1;
-    return cu.LaunchKernel(kernels.inc, 1, 1, 1, 1u << 20, 1, 1, 0, stream, (void *[]){ &p, &v }, NULL);
+    return cu.LaunchKernel(kernels.inc, 1, 1, 1, 1u << 20, 1, 1, 0, stream, (void *[]){&p, &v}, NULL);
 }
 
 static const struct {
     const char *name;
     CUresult (*call)(void);
 } forbidden[] = {
-    { "cuCtxSynchronize", forbid_ctx_synchronize }, { "cuStreamSynchronize", forbid_stream_synchronize },
-    { "cuStreamQuery", forbid_stream_query },       { "cuMemAlloc", forbid_alloc },
-    { "cuMemAllocHost", forbid_alloc_host },        { "cuLaunchKernel", forbid_bad_block },
+    {"cuCtxSynchronize", forbid_ctx_synchronize}, {"cuStreamSynchronize", forbid_stream_synchronize},
+    {"cuStreamQuery", forbid_stream_query},       {"cuMemAlloc", forbid_alloc},
+    {"cuMemAllocHost", forbid_alloc_host},        {"cuLaunchKernel", forbid_bad_block},
 };
 enum { FORBIDDEN = sizeof forbidden / sizeof *forbidden };
 
@@ -158,7 +158,7 @@ START_TEST(failed_launch_through_the_wrapper_is_the_first_cause)
     OK(stepgraph_step_mark(step, "forward"));
     counted_inc(session, NULL, p, 1);
     call.function = kernels.inc;
-    call.arguments = (void *[]){ &p, &v };
+    call.arguments = (void *[]){&p, &v};
     call.block[0] = 1u << 20;
     FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_session_launch(session, &call), "cuLaunchKernel");
     /* Everything after it fails too, with other words; end remembers the first. */
@@ -192,7 +192,7 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
     CU(CtxSetCurrent(mine));
     begin_recording(step);
     counted_inc(session, NULL, p, 1);
-    FAILS(STEPGRAPH_ERR_DRIVER, counted(session, NULL, foreign.inc, (void *[]){ &p, &v }), "cuLaunchKernel");
+    FAILS(STEPGRAPH_ERR_DRIVER, counted(session, NULL, foreign.inc, (void *[]){&p, &v}), "cuLaunchKernel");
     CU(StreamIsCapturing(stream, &alive));
     ck_assert_int_eq(alive, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     counted_inc(session, NULL, p, 1);
@@ -200,6 +200,34 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
     STATE_IS(step, STEPGRAPH_STEP_FAILED);
     works_again(step);
     CU(CtxDestroy(other));
+}
+END_TEST
+
+/* What the host found out by itself: the driver refused a launch and carries on without it. */
+START_TEST(failure_that_the_host_reports_breaks_the_recording)
+{
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_error_info info = STEPGRAPH_ERROR_INFO_INIT;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE), "train");
+    begin_recording(step);
+    OK(stepgraph_step_mark(step, "backward"));
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(NULL, "cuLaunchKernel", 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, NULL, 400), "");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_report(step, "cuLaunchKernel", 0), "");
+    OK(stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE));
+    OK(stepgraph_step_report(step, "cuMemcpyAsync", CUDA_ERROR_INVALID_VALUE)); /* Not the first. */
+    STATE_IS(step, STEPGRAPH_STEP_CAPTURING);
+    inc(stream, w(), 1);
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "cuLaunchKernel", "CUDA_ERROR_INVALID_HANDLE", "400");
+    ck_assert_ptr_null(strstr(last_words(), "cuMemcpyAsync"));
+    STATE_IS(step, STEPGRAPH_STEP_FAILED);
+    OK(stepgraph_step_error(step, &info));
+    ck_assert_str_eq(info.call, "cuLaunchKernel");
+    ck_assert_int_eq(info.driver_code, CUDA_ERROR_INVALID_HANDLE);
+    works_again(step);
 }
 END_TEST
 
@@ -361,7 +389,7 @@ START_TEST(tripwire_stream_catches_work_on_the_legacy_stream)
     begin_recording(step);
     inc(stream, p, 1);
     OK(stepgraph_step_mark(step, "loss"));
-    ck_assert_int_eq(cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &p, &v }, NULL),
+    ck_assert_int_eq(cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p, &v}, NULL),
                      CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "loss");
     works_again(step);
@@ -406,7 +434,8 @@ START_TEST(capture_ended_behind_our_back_is_survived)
 }
 END_TEST
 
-/* ---- several steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- several steps ----------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(steps_of_a_session_replay_in_any_order)
 {
@@ -464,7 +493,7 @@ START_TEST(replay_of_another_step_while_one_records_is_refused)
     inc(stream, w(), 1);
     status = stepgraph_step_replay(a); /* Into a capturing stream it would kill the recording. */
     ck_assert_msg(status == STEPGRAPH_ERR_STATE, "%s: %s", stepgraph_status_name(status), last_words());
-    ck_assert_msg(lacks(last_words(), (const char *[]){ "recorder", NULL }) == NULL, "%s", last_words());
+    ck_assert_msg(lacks(last_words(), (const char *[]){"recorder", NULL}) == NULL, "%s", last_words());
     STATE_IS(a, STEPGRAPH_STEP_READY);
     OK(stepgraph_step_end(b));
     OK(stepgraph_step_replay(a));
@@ -570,7 +599,8 @@ START_TEST(destroy_waits_for_replays_in_flight)
 }
 END_TEST
 
-/* ---- accounting ------------------------------------------------------------------------------------------------------------- */
+/* ---- accounting -------------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(executed_steps_are_counted_apart)
 {
@@ -579,12 +609,12 @@ START_TEST(executed_steps_are_counted_apart)
     uint64_t executed = 0;
 
     pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-#define RUN(kind, times)                                   \
-    for (int i_ = 0; i_ < (times); i_++) {                 \
-        OK(stepgraph_step_run_begin(step, kind));          \
-        inc(stream, w(), 1);                               \
-        OK(stepgraph_step_run_end(step));                  \
-        executed++;                                        \
+#define RUN(kind, times)                                                                                                         \
+    for (int i_ = 0; i_ < (times); i_++) {                                                                                       \
+        OK(stepgraph_step_run_begin(step, kind));                                                                                \
+        inc(stream, w(), 1);                                                                                                     \
+        OK(stepgraph_step_run_end(step));                                                                                        \
+        executed++;                                                                                                              \
     }
     RUN(STEPGRAPH_RUN_WARMUP, 3);
     record(step, body_inc, pin);
@@ -674,7 +704,8 @@ START_TEST(first_replay_carries_no_upload)
 }
 END_TEST
 
-/* ---- a forked child ---------------------------------------------------------------------------------------------------------- */
+/* ---- a forked child ----------------------------------------------------------------------------------------------------------
+ */
 
 static void body_empty(void *nothing)
 {
@@ -684,16 +715,23 @@ static void body_empty(void *nothing)
 /* In the child: the number of the first call that did not answer LOST, or 0. It must not touch the driver, nor print. */
 static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_step *prepared, stepgraph_pin *cell)
 {
+    static const char *const entries[] = {"cuCtxGetId",          "cuCtxPushCurrent", "cuGraphLaunch",
+                                          "cuStreamSynchronize", "cuMemFree",        "cuGraphExecDestroy",
+                                          "cuMemcpyHtoDAsync",   "cuMemFreeHost",    "cuStreamDestroy"};
+    enum { ENTRIES = sizeof entries / sizeof *entries };
+    unsigned long calls[ENTRIES];
     float v = 1;
     int number = 0;
 
-#define LOST(call)                              \
-    do {                                        \
-        number++;                               \
-        if ((call) != STEPGRAPH_ERR_LOST)       \
-            return number;                      \
-        if (!*last_words())                     \
-            return 100 + number;                \
+    for (int i = 0; i < ENTRIES; i++)
+        calls[i] = driver_calls(entries[i]);
+#define LOST(call)                                                                                                               \
+    do {                                                                                                                         \
+        number++;                                                                                                                \
+        if ((call) != STEPGRAPH_ERR_LOST)                                                                                        \
+            return number;                                                                                                       \
+        if (!*last_words())                                                                                                      \
+            return 100 + number;                                                                                                 \
     } while (0)
     LOST(stepgraph_step_replay(ready));
     LOST(stepgraph_session_wait(session));
@@ -720,6 +758,9 @@ static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_s
         return 52;
     if (stepgraph_session_close(session) != STEPGRAPH_OK)
         return 53;
+    for (int i = 0; i < ENTRIES; i++)
+        if (driver_calls(entries[i]) != calls[i])
+            return 60 + i;
     return 0;
 }
 
@@ -745,7 +786,9 @@ START_TEST(forked_child_is_told_and_does_no_harm)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-    ck_assert_msg(WEXITSTATUS(status) == 0, "call number %d of the child did not answer LOST (over 100: without words)", WEXITSTATUS(status));
+    ck_assert_msg(WEXITSTATUS(status) == 0,
+                  "call number %d of the child did not answer LOST (50 and more: see there; over 100: without words)",
+                  WEXITSTATUS(status));
     /* The parent has lost nothing, and nothing ran. */
     ck_assert_float_eq(pin_float(pin), 0);
     OK(stepgraph_step_replay(ready));
@@ -756,7 +799,8 @@ START_TEST(forked_child_is_told_and_does_no_harm)
 }
 END_TEST
 
-/* ---- contexts that go away ------------------------------------------------------------------------------------------------------ */
+/* ---- contexts that go away
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct doomed {
     CUcontext context;
@@ -768,13 +812,14 @@ struct doomed {
 static struct doomed doomed_make(int own_context)
 {
     stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
-    struct doomed d = { 0 };
+    struct doomed d = {0};
     CUcontext mine = NULL;
     CUdevice device;
     struct unit_kernels its = kernels;
     CUdeviceptr p;
     float v = 1;
 
+    unit_leaves_objects(1);
     CU(CtxGetCurrent(&mine));
     CU(DeviceGet(&device, 0));
     if (own_context) {
@@ -792,7 +837,7 @@ static struct doomed doomed_make(int own_context)
     p = stepgraph_pin_address(d.pin);
     OK(stepgraph_step_prepare(d.ready));
     OK(stepgraph_step_capture(d.ready));
-    OK(counted(d.session, NULL, its.inc, (void *[]){ &p, &v }));
+    OK(counted(d.session, NULL, its.inc, (void *[]){&p, &v}));
     OK(stepgraph_step_end(d.ready));
     OK(stepgraph_step_replay(d.ready));
     OK(stepgraph_step_prepare(d.prepared));
@@ -856,6 +901,29 @@ START_TEST(context_destroyed_while_a_step_records_is_an_error_and_no_crash)
 }
 END_TEST
 
+START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
+{
+    struct doomed d = doomed_make(1);
+    CUcontext mine = NULL, other[4] = {NULL};
+    CUdevice device;
+    int i, same = 0;
+
+    CU(CtxGetCurrent(&mine));
+    CU(DeviceGet(&device, 0));
+    CU(CtxDestroy(d.context));
+    for (i = 0; i < 4 && !same; i++) {
+        CU(CtxCreate(&other[i], 0, device));
+        same = other[i] == d.context;
+    }
+    CU(CtxSetCurrent(mine));
+    if (!same)
+        printf("the handle did not come back: as destroyed_context_is_an_error_and_no_crash\n");
+    all_is_lost(&d);
+    while (i-- > 0)
+        CU(CtxDestroy(other[i]));
+}
+END_TEST
+
 START_TEST(reset_primary_context_is_an_error_and_no_crash)
 {
     /* Not on a card: there, resetting the primary context under a graph was seen to hang the driver. */
@@ -874,7 +942,8 @@ static Suite *make(void)
 {
     Suite *suite = suite_create("lifecycle");
     TCase *broken = unit_case(suite, "broken recordings"), *several = unit_case(suite, "several steps"),
-          *accounts = unit_case(suite, "accounting"), *child = unit_case(suite, "forked child"), *context = unit_case(suite, "context"), *last;
+          *accounts = unit_case(suite, "accounting"), *child = unit_case(suite, "forked child"),
+          *context = unit_case(suite, "context"), *last;
 
     tcase_add_loop_test(broken, forbidden_call_is_reported_with_its_stage, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_in_the_last_stage_is_reported_by_end, 0, FORBIDDEN);
@@ -882,6 +951,7 @@ static Suite *make(void)
     tcase_add_test(broken, marks_repeat_the_stage_that_broke_first);
     tcase_add_test(broken, failed_launch_through_the_wrapper_is_the_first_cause);
     tcase_add_test(broken, failed_launch_breaks_the_recording_even_where_the_driver_carries_on);
+    tcase_add_test(broken, failure_that_the_host_reports_breaks_the_recording);
     tcase_add_test(broken, empty_recording_is_refused_by_name);
     tcase_add_test(broken, empty_recording_can_be_allowed);
     tcase_add_test(broken, unregistered_address_is_refused_by_kernel_and_argument);
@@ -912,6 +982,7 @@ static Suite *make(void)
     tcase_add_test(child, forked_child_is_told_and_does_no_harm);
 
     tcase_add_test(context, destroyed_context_is_an_error_and_no_crash);
+    tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
     tcase_add_test(context, context_destroyed_while_a_step_records_is_an_error_and_no_crash);
 
     /* The last one: the kernels of the primary context are gone with it. */

@@ -120,6 +120,31 @@ START_TEST(stages_add_up_to_the_whole_step)
 }
 END_TEST
 
+START_TEST(commits_of_a_stage_are_shown_apart)
+{
+    stepgraph_step *step;
+    stepgraph_pin *scratch = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "fresh");
+    stepgraph_stage stage[8];
+
+    step = setup_step(0);
+    for (int i = 0; i < 3; i++) {
+        OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_WARMUP));
+        OK(stepgraph_step_mark(step, "forward"));
+        count(4);
+        OK(stepgraph_step_mark(step, "optimizer"));
+        count(2);
+        for (int k = 0; k < 3; k++)
+            OK(stepgraph_pin_commit(pin, stepgraph_pin_address(scratch)));
+        OK(stepgraph_step_run_end(step));
+    }
+    uint32_t n = stages_of(step, stage, 8);
+    ck_assert_uint_eq(stage_named(stage, n, "forward")->launches, 4);
+    ck_assert_uint_eq(stage_named(stage, n, "forward")->library_launches, 0);
+    ck_assert_uint_eq(stage_named(stage, n, "optimizer")->launches, 2);
+    ck_assert_uint_eq(stage_named(stage, n, "optimizer")->library_launches, 3);
+}
+END_TEST
+
 START_TEST(stage_that_comes_back_is_one_stage)
 {
     stepgraph_step *step = setup_step(0);
@@ -235,7 +260,7 @@ START_TEST(bad_marks_are_refused)
         snprintf(name, sizeof name, "stage %d", i);
         OK(stepgraph_step_mark(step, name));
     }
-    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_mark(step, "one too many"), "stages");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_mark(step, "one too many"), "63");
     OK(stepgraph_step_mark(step, "stage 5")); /* Known already. */
     OK(stepgraph_step_run_end(step));
 }
@@ -305,9 +330,9 @@ struct two {
 
 static struct two two_make(uint32_t flags)
 {
-    struct two t = { step_make(session, "forked", flags), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"),
-                     pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c"),
-                     stream_make(CU_STREAM_NON_BLOCKING) };
+    struct two t = {step_make(session, "forked", flags), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"),
+                    pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c"),
+                    stream_make(CU_STREAM_NON_BLOCKING)};
 
     return t;
 }
@@ -437,8 +462,9 @@ START_TEST(unjoined_side_stream_is_named)
     inc(stream, stepgraph_pin_address(t.a), 1);
     OK(stepgraph_step_join(t.step, other));
     status = stepgraph_step_end(t.step);
-    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status), last_words());
-    ck_assert_msg(lacks(last_words(), (const char *[]){ "copy.stream", "join", NULL }) == NULL, "%s", last_words());
+    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status),
+                  last_words());
+    ck_assert_msg(lacks(last_words(), (const char *[]){"copy.stream", "join", NULL}) == NULL, "%s", last_words());
     ck_assert_msg(strstr(last_words(), "joined.one") == NULL, "%s", last_words());
     STATE_IS(t.step, STEPGRAPH_STEP_FAILED);
     ck_assert_float_eq(pin_float(t.a), 0);
@@ -458,7 +484,8 @@ START_TEST(work_after_the_join_is_refused)
     OK(stepgraph_step_join(t.step, t.side));
     inc(t.side, stepgraph_pin_address(t.b), 1); /* Nothing waits for this one. */
     status = stepgraph_step_end(t.step);
-    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status), last_words());
+    ck_assert_msg(status == STEPGRAPH_ERR_CAPTURE || status == STEPGRAPH_ERR_REFUSED, "%s: %s", stepgraph_status_name(status),
+                  last_words());
     streams_work_again(&t);
 }
 END_TEST
@@ -488,7 +515,7 @@ START_TEST(bad_forks_and_joins_are_refused_and_harmless)
     OK(stepgraph_step_prepare(t.step));
     OK(stepgraph_step_capture(t.step));
     inc(stream, stepgraph_pin_address(t.a), 1);
-    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, stream, "own"), "own");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, stream, "own"), "forked");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, NULL, "legacy"), "legacy");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, CU_STREAM_LEGACY, "legacy"), "legacy");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_join(t.step, t.side), "");
@@ -542,6 +569,7 @@ static Suite *make(void)
     tcase_add_test(stages, launches_of_a_run_are_split_by_stage);
     tcase_add_test(stages, launches_of_stages_are_those_of_the_last_run);
     tcase_add_test(stages, stages_add_up_to_the_whole_step);
+    tcase_add_test(stages, commits_of_a_stage_are_shown_apart);
     tcase_add_test(stages, stage_that_comes_back_is_one_stage);
     tcase_add_test(stages, nodes_of_a_recording_are_split_by_stage);
     tcase_add_test(stages, marks_add_no_nodes);

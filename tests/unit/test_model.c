@@ -1,9 +1,9 @@
 /*
  * Random calls against a model of the state table and of the device.
  *
- * Three steps share a session. Each call is drawn at random; the model says what must come back and which state follows. Whatever a
- * replay or a run executes is launched once more without a graph, on mirrors of the pins, and pins and mirrors must agree to the bit.
- * The seed is printed; STEPGRAPH_TEST_SEED=N repeats a run, and STEPGRAPH_TEST_CALLS=N makes it longer.
+ * Three steps share a session. Each call is drawn at random; the model says what must come back and which state follows. Whatever
+ * a replay or a run executes is launched once more without a graph, on mirrors of the pins, and pins and mirrors must agree to
+ * the bit. The seed is printed; STEPGRAPH_TEST_SEED=N repeats a run, and STEPGRAPH_TEST_CALLS=N makes it longer.
  */
 #include "support.h"
 
@@ -44,13 +44,13 @@ static int calls = 600;
 /* Where in the sequence a failure was. */
 static char place[160];
 
-#define AGREE(condition, ...)                                                       \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            char why_[1500];                                                        \
-            snprintf(why_, sizeof why_, __VA_ARGS__);                               \
-            ck_abort_msg("%s: %s", place, why_);                                    \
-        }                                                                           \
+#define AGREE(condition, ...)                                                                                                    \
+    do {                                                                                                                         \
+        if (!(condition)) {                                                                                                      \
+            char why_[1500];                                                                                                     \
+            snprintf(why_, sizeof why_, __VA_ARGS__);                                                                            \
+            ck_abort_msg("%s: %s", place, why_);                                                                                 \
+        }                                                                                                                        \
     } while (0)
 
 static unsigned draw(unsigned below)
@@ -60,7 +60,8 @@ static unsigned draw(unsigned below)
 
 static void expect(const char *call, stepgraph_status got, stepgraph_status want)
 {
-    AGREE(got == want, "%s answers %s instead of %s: %s", call, stepgraph_status_name(got), stepgraph_status_name(want), last_words());
+    AGREE(got == want, "%s answers %s instead of %s: %s", call, stepgraph_status_name(got), stepgraph_status_name(want),
+          last_words());
     AGREE(got == STEPGRAPH_OK || *last_words(), "%s refuses without words", call);
 }
 
@@ -80,13 +81,15 @@ static void state_agrees(int i)
     stepgraph_step_stats stats = STEPGRAPH_STEP_STATS_INIT;
     struct model_step *s = &m.step[i];
 
-    AGREE(stepgraph_step_state(s->step) == s->state, "step %d is in state %d instead of %d", i, (int)stepgraph_step_state(s->step), (int)s->state);
+    AGREE(stepgraph_step_state(s->step) == s->state, "step %d is in state %d instead of %d", i,
+          (int)stepgraph_step_state(s->step), (int)s->state);
     stepgraph_step_error(s->step, &info);
-    AGREE((info.status != STEPGRAPH_OK) == (s->state == STEPGRAPH_STEP_FAILED), "step %d in state %d keeps '%s'", i, (int)s->state, info.message);
+    AGREE((info.status != STEPGRAPH_OK) == (s->state == STEPGRAPH_STEP_FAILED), "step %d in state %d keeps '%s'", i,
+          (int)s->state, info.message);
     stepgraph_step_get_stats(s->step, &stats);
     AGREE(stats.replays == s->replays && stats.fresh_runs == s->runs && stats.captures == s->captures,
-          "step %d counts %llu replays, %llu runs, %llu recordings", i, (unsigned long long)stats.replays, (unsigned long long)stats.fresh_runs,
-          (unsigned long long)stats.captures);
+          "step %d counts %llu replays, %llu runs, %llu recordings", i, (unsigned long long)stats.replays,
+          (unsigned long long)stats.fresh_runs, (unsigned long long)stats.captures);
     AGREE((int)stats.captured_not_run == s->not_run, "step %d: captured_not_run is %d", i, (int)stats.captured_not_run);
 }
 
@@ -95,7 +98,8 @@ static void state_agrees(int i)
 /* Through the library, on the session's stream. */
 static void enqueue(struct model_step *s, const struct work *w)
 {
-    CUdeviceptr to = stepgraph_pin_address(m.pin[w->to]), from = stepgraph_pin_address(m.pin[w->from]), fresh = stepgraph_pin_address(m.fresh);
+    CUdeviceptr to = stepgraph_pin_address(m.pin[w->to]), from = stepgraph_pin_address(m.pin[w->from]),
+                fresh = stepgraph_pin_address(m.fresh);
 
     switch (w->kind) {
     case ADD:
@@ -115,9 +119,10 @@ static void enqueue(struct model_step *s, const struct work *w)
         axpb(stream, fresh, to, w->v);
         axpb(stream, fresh + 4, from, 2 * w->v);
         if (w->to == w->from)
-            OK(stepgraph_pin_commit_many(session, 1, &m.pin[w->to], (uint64_t[]){ fresh }));
+            OK(stepgraph_pin_commit_many(session, 1, &m.pin[w->to], (uint64_t[]){fresh}));
         else
-            OK(stepgraph_pin_commit_many(session, 2, (stepgraph_pin *[]){ m.pin[w->to], m.pin[w->from] }, (uint64_t[]){ fresh, fresh + 4 }));
+            OK(stepgraph_pin_commit_many(session, 2, (stepgraph_pin *[]){m.pin[w->to], m.pin[w->from]},
+                                         (uint64_t[]){fresh, fresh + 4}));
         break;
     default: /* On a side stream, where a step is there to fork. */
         if (s) {
@@ -191,7 +196,8 @@ static void device_agrees(void)
     for (int i = 0; i < PINS; i++) {
         CU(MemcpyDtoH(&pin, stepgraph_pin_address(m.pin[i]), 4));
         CU(MemcpyDtoH(&other, m.mirror[i], 4));
-        AGREE(memcmp(&pin, &other, 4) == 0, "pin %d holds %.9g, without a graph it would hold %.9g", i, (double)pin, (double)other);
+        AGREE(memcmp(&pin, &other, 4) == 0, "pin %d holds %.9g, without a graph it would hold %.9g", i, (double)pin,
+              (double)other);
     }
 }
 
@@ -219,7 +225,7 @@ static void call_prepare(struct model_step *s)
     stepgraph_status got;
     int fits = s->state == STEPGRAPH_STEP_BEGUN || s->state == STEPGRAPH_STEP_PREPARED;
 
-    if (fits && m.recording >= 0)
+    if (fits && (m.recording >= 0 || m.running >= 0))
         return; /* The header leaves this one open. */
     got = stepgraph_step_prepare(s->step);
     if (repeats(s, "prepare", got))
@@ -233,12 +239,12 @@ static void call_capture(struct model_step *s, int i)
 {
     stepgraph_status got;
 
-    if (m.running >= 0)
+    if (m.running >= 0 && m.running != i)
         return;
     got = stepgraph_step_capture(s->step);
     if (repeats(s, "capture", got))
         return;
-    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0) {
+    if (s->state == STEPGRAPH_STEP_PREPARED && m.recording < 0 && m.running < 0) {
         expect("capture", got, STEPGRAPH_OK);
         s->state = STEPGRAPH_STEP_CAPTURING;
         s->broken = s->n = 0;
@@ -323,14 +329,12 @@ static void call_run(struct model_step *s, int i)
         s->runs++;
     } else if (s->state == STEPGRAPH_STEP_CAPTURING) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_ERR_STATE);
-    } else if (s->state != STEPGRAPH_STEP_FAILED && m.running < 0 && m.recording < 0) {
+    } else if (m.running < 0 && m.recording < 0 && draw(4)) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_OK);
         m.running = i;
         sent();
-    } else if (m.running < 0) {
-        stepgraph_status got = stepgraph_step_run_end(s->step);
-        if (!repeats(s, "run_end", got))
-            expect("run_end", got, STEPGRAPH_ERR_STATE);
+    } else {
+        expect("run_end", stepgraph_step_run_end(s->step), STEPGRAPH_ERR_STATE);
     }
 }
 
@@ -507,7 +511,8 @@ int main(void)
         first_seed = strtoull(getenv("STEPGRAPH_TEST_SEED"), NULL, 0);
     if (getenv("STEPGRAPH_TEST_CALLS"))
         calls = atoi(getenv("STEPGRAPH_TEST_CALLS"));
-    printf("seeds %llu to %llu, %d calls each\n", (unsigned long long)first_seed, (unsigned long long)first_seed + SEEDS - 1, calls);
+    printf("seeds %llu to %llu, %d calls each\n", (unsigned long long)first_seed, (unsigned long long)first_seed + SEEDS - 1,
+           calls);
     fflush(stdout);
     return unit_main(make);
 }

@@ -1,6 +1,6 @@
 /*
- * The five questions that this library began with, each answered by running the same steps without a graph. The fifth, on speed, is in
- * probe_launches.c.
+ * The five questions that this library began with, each answered by running the same steps without a graph. The fifth, on speed,
+ * is in probe_launches.c.
  */
 #include "support.h"
 
@@ -12,7 +12,7 @@ static struct {
     pthread_cond_t changed;
     int allowed, made, stop;
     CUdeviceptr p;
-} worker = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* A backend's own launch thread: launches when it is let, and counts each launch after it was made. */
 static void *work(void *unused)
@@ -25,7 +25,7 @@ static void *work(void *unused)
             break;
         float one = 1;
         cu.CtxSetCurrent(stepgraph_session_context(session));
-        cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){ &worker.p, &one }, NULL);
+        cu.LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&worker.p, &one}, NULL);
         stepgraph_session_count(session, STEPGRAPH_KIND_KERNEL, 1);
         worker.made++;
         pthread_cond_broadcast(&worker.changed);
@@ -98,7 +98,7 @@ END_TEST
 
 /* An out-of-place optimizer: each step reads the parameter where the last one left it and writes it elsewhere. */
 enum { STEPS = 3 };
-static const float delta[STEPS] = { 1, 2, 3 };
+static const float delta[STEPS] = {1, 2, 3};
 
 /* Where the parameter is at the end of all steps, launched call by call. */
 static float fresh_steps(CUdeviceptr buffer[STEPS + 1], float start)
@@ -156,8 +156,10 @@ END_TEST
 START_TEST(pinned_graph_over_the_same_three_steps_is_right)
 {
     stepgraph_step *step = step_make(session, "train", 0);
-    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"), *next = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "next w"),
-                  *change = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "delta"), *rate = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate");
+    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"),
+                  *next = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "next w"),
+                  *change = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "delta"),
+                  *rate = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate");
     CUdeviceptr buffer[STEPS + 1];
     float fresh, replayed;
 
@@ -165,7 +167,8 @@ START_TEST(pinned_graph_over_the_same_three_steps_is_right)
     fresh = fresh_steps(buffer, 0);
     OK(stepgraph_step_prepare(step));
     OK(stepgraph_step_capture(step));
-    update(stream, stepgraph_pin_address(next), stepgraph_pin_address(w), stepgraph_pin_address(change), stepgraph_pin_address(rate), 1);
+    update(stream, stepgraph_pin_address(next), stepgraph_pin_address(w), stepgraph_pin_address(change),
+           stepgraph_pin_address(rate), 1);
     OK(stepgraph_pin_commit(w, stepgraph_pin_address(next)));
     OK(stepgraph_step_end(step));
     OK(stepgraph_pin_feed_f32(rate, -1));
@@ -215,14 +218,16 @@ START_TEST(recording_again_is_refused_until_reset_and_prepare)
 }
 END_TEST
 
-/* ---- (d) a pinned parameter over eight steps --------------------------------------------------------------------------------- */
+/* ---- (d) a pinned parameter over eight steps ---------------------------------------------------------------------------------
+ */
 
 START_TEST(pinned_parameters_are_exact_over_eight_steps_for_one_launch)
 {
     enum { PARAMETERS = 5, N = 100, REPLAYS = 8 };
     stepgraph_step *step = step_make(session, "train", 0);
-    stepgraph_pin *w[PARAMETERS], *x = pin_make(session, STEPGRAPH_ROLE_FEED, N * 4, "x"), *rate = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate"),
-                  *scratch = pin_make(session, STEPGRAPH_ROLE_SCRATCH, PARAMETERS * N * 4, "fresh");
+    stepgraph_pin *w[PARAMETERS], *x = pin_make(session, STEPGRAPH_ROLE_FEED, N * 4, "x"),
+                                  *rate = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate"),
+                                  *scratch = pin_make(session, STEPGRAPH_ROLE_SCRATCH, PARAMETERS * N * 4, "fresh");
     CUdeviceptr batch = device_make(N * 4), lr = device_make(4), at[PARAMETERS][2];
     uint64_t fresh[PARAMETERS], seed = 88;
     float start[N], values[REPLAYS][N], rates[REPLAYS], launched[N], replayed[N];
@@ -264,7 +269,7 @@ START_TEST(pinned_parameters_are_exact_over_eight_steps_for_one_launch)
         int n = N;
         stepgraph_launch call = STEPGRAPH_LAUNCH_INIT;
         call.function = kernels.update;
-        call.arguments = (void *[]){ &d, &p, &in, &r, &n };
+        call.arguments = (void *[]){&d, &p, &in, &r, &n};
         call.block[0] = N;
         OK(stepgraph_session_launch(session, &call));
     }

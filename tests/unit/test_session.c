@@ -199,7 +199,7 @@ START_TEST(borrowed_context_is_used)
     ck_assert_ptr_eq(stepgraph_session_context(made), mine);
     ck_assert_ptr_ne(stepgraph_session_context(made), stepgraph_session_context(session));
     pin = pin_make(made, STEPGRAPH_ROLE_STATE, 4, "w");
-    OK(stepgraph_pin_write(pin, &(float){ 3 }, 4));
+    OK(stepgraph_pin_write(pin, &(float){3}, 4));
     OK(stepgraph_pin_read(pin, &value, 4));
     ck_assert_float_eq(value, 3);
     drop_pin(pin);
@@ -227,7 +227,7 @@ START_TEST(session_cannot_close_while_a_pin_lives)
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "forgotten.weight");
 
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_close(session), "forgotten.weight");
-    OK(stepgraph_pin_write(pin, &(float){ 1 }, 4));
+    OK(stepgraph_pin_write(pin, &(float){1}, 4));
 }
 END_TEST
 
@@ -401,16 +401,16 @@ START_TEST(current_context_of_the_caller_is_left_alone)
 
     CU(DeviceGet(&device, 0));
     CU(CtxCreate(&other, 0, device));
-#define STILL_CURRENT()                                    \
-    do {                                                   \
-        CU(CtxGetCurrent(&now));                           \
-        ck_assert_ptr_eq(now, other);                      \
+#define STILL_CURRENT()                                                                                                          \
+    do {                                                                                                                         \
+        CU(CtxGetCurrent(&now));                                                                                                 \
+        ck_assert_ptr_eq(now, other);                                                                                            \
     } while (0)
     made = session_make(&config);
     STILL_CURRENT();
     pin = pin_make(made, STEPGRAPH_ROLE_STATE, 4, "w");
     STILL_CURRENT();
-    OK(stepgraph_pin_write(pin, &(float){ 1 }, 4));
+    OK(stepgraph_pin_write(pin, &(float){1}, 4));
     STILL_CURRENT();
     step = step_make(made, "s", 0);
     OK(stepgraph_step_prepare(step));
@@ -443,19 +443,19 @@ static void *step_without_a_context(void *problem)
     float v = 2, got = 0;
     const char **why = problem;
 
-#define MUST(call)                                            \
-    do {                                                      \
-        if ((status = (call)) != STEPGRAPH_OK) {              \
-            *why = #call;                                     \
-            return &status;                                   \
-        }                                                     \
+#define MUST(call)                                                                                                               \
+    do {                                                                                                                         \
+        if ((status = (call)) != STEPGRAPH_OK) {                                                                                 \
+            *why = #call;                                                                                                        \
+            return &status;                                                                                                      \
+        }                                                                                                                        \
     } while (0)
     cu.CtxSetCurrent(NULL);
-    MUST(stepgraph_pin_write(pin, &(float){ 1 }, 4));
+    MUST(stepgraph_pin_write(pin, &(float){1}, 4));
     MUST(stepgraph_step_begin(session, NULL, &step));
     MUST(stepgraph_step_prepare(step));
     MUST(stepgraph_step_capture(step));
-    MUST(counted(session, NULL, kernels.inc, (void *[]){ &p, &v }));
+    MUST(counted(session, NULL, kernels.inc, (void *[]){&p, &v}));
     MUST(stepgraph_step_end(step));
     MUST(stepgraph_step_replay(step));
     MUST(stepgraph_pin_read(pin, &got, 4));

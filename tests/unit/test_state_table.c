@@ -2,10 +2,10 @@
 #include "support.h"
 
 enum call { PREPARE, CAPTURE, END, REPLAY, RESET, DESTROY, CALLS };
-static const char *const call_name[] = { "prepare", "capture", "end", "replay", "reset", "destroy" };
+static const char *const call_name[] = {"prepare", "capture", "end", "replay", "reset", "destroy"};
 
 enum { BEGUN = STEPGRAPH_STEP_BEGUN, PREPARED, CAPTURING, READY, FAILED, GONE };
-static const char *const state_name[] = { "", "BEGUN", "PREPARED", "CAPTURING", "READY", "FAILED", "gone" };
+static const char *const state_name[] = {"", "BEGUN", "PREPARED", "CAPTURING", "READY", "FAILED", "gone"};
 
 /* A row of the table at #stepgraph_step: the state before, the call, the answer, the state after, words of the message. */
 static const struct row {
@@ -15,40 +15,40 @@ static const struct row {
     int after;
     const char *words[4];
 } table[] = {
-    { BEGUN, PREPARE, STEPGRAPH_OK, PREPARED, { NULL } },
-    { BEGUN, CAPTURE, STEPGRAPH_ERR_STATE, BEGUN, { "prepare", NULL } },
-    { BEGUN, END, STEPGRAPH_ERR_STATE, BEGUN, { "capture", NULL } },
-    { BEGUN, REPLAY, STEPGRAPH_ERR_STATE, BEGUN, { "capture", NULL } },
-    { BEGUN, RESET, STEPGRAPH_OK, BEGUN, { NULL } },
-    { BEGUN, DESTROY, STEPGRAPH_OK, GONE, { NULL } },
+    {BEGUN, PREPARE, STEPGRAPH_OK, PREPARED, {NULL}},
+    {BEGUN, CAPTURE, STEPGRAPH_ERR_STATE, BEGUN, {"prepare", NULL}},
+    {BEGUN, END, STEPGRAPH_ERR_STATE, BEGUN, {"capture", NULL}},
+    {BEGUN, REPLAY, STEPGRAPH_ERR_STATE, BEGUN, {"capture", NULL}},
+    {BEGUN, RESET, STEPGRAPH_OK, BEGUN, {NULL}},
+    {BEGUN, DESTROY, STEPGRAPH_OK, GONE, {NULL}},
 
-    { PREPARED, PREPARE, STEPGRAPH_OK, PREPARED, { NULL } },
-    { PREPARED, CAPTURE, STEPGRAPH_OK, CAPTURING, { NULL } },
-    { PREPARED, END, STEPGRAPH_ERR_STATE, PREPARED, { "capture", NULL } },
-    { PREPARED, REPLAY, STEPGRAPH_ERR_STATE, PREPARED, { "capture", NULL } },
-    { PREPARED, RESET, STEPGRAPH_OK, BEGUN, { NULL } },
-    { PREPARED, DESTROY, STEPGRAPH_OK, GONE, { NULL } },
+    {PREPARED, PREPARE, STEPGRAPH_OK, PREPARED, {NULL}},
+    {PREPARED, CAPTURE, STEPGRAPH_OK, CAPTURING, {NULL}},
+    {PREPARED, END, STEPGRAPH_ERR_STATE, PREPARED, {"capture", NULL}},
+    {PREPARED, REPLAY, STEPGRAPH_ERR_STATE, PREPARED, {"capture", NULL}},
+    {PREPARED, RESET, STEPGRAPH_OK, BEGUN, {NULL}},
+    {PREPARED, DESTROY, STEPGRAPH_OK, GONE, {NULL}},
 
-    { CAPTURING, PREPARE, STEPGRAPH_ERR_STATE, CAPTURING, { "record", "end", NULL } },
-    { CAPTURING, CAPTURE, STEPGRAPH_ERR_STATE, CAPTURING, { "already", NULL } },
-    { CAPTURING, END, STEPGRAPH_OK, READY, { NULL } },
-    { CAPTURING, REPLAY, STEPGRAPH_ERR_STATE, CAPTURING, { "end", NULL } },
-    { CAPTURING, RESET, STEPGRAPH_OK, BEGUN, { NULL } },
-    { CAPTURING, DESTROY, STEPGRAPH_OK, GONE, { NULL } },
+    {CAPTURING, PREPARE, STEPGRAPH_ERR_STATE, CAPTURING, {"record", "end", NULL}},
+    {CAPTURING, CAPTURE, STEPGRAPH_ERR_STATE, CAPTURING, {"already", NULL}},
+    {CAPTURING, END, STEPGRAPH_OK, READY, {NULL}},
+    {CAPTURING, REPLAY, STEPGRAPH_ERR_STATE, CAPTURING, {"end", NULL}},
+    {CAPTURING, RESET, STEPGRAPH_OK, BEGUN, {NULL}},
+    {CAPTURING, DESTROY, STEPGRAPH_OK, GONE, {NULL}},
 
-    { READY, PREPARE, STEPGRAPH_ERR_STATE, READY, { "reset", NULL } },
-    { READY, CAPTURE, STEPGRAPH_ERR_STATE, READY, { "graph", "reset", "prepare", NULL } },
-    { READY, END, STEPGRAPH_ERR_STATE, READY, { "record", NULL } },
-    { READY, REPLAY, STEPGRAPH_OK, READY, { NULL } },
-    { READY, RESET, STEPGRAPH_OK, BEGUN, { NULL } },
-    { READY, DESTROY, STEPGRAPH_OK, GONE, { NULL } },
+    {READY, PREPARE, STEPGRAPH_ERR_STATE, READY, {"reset", NULL}},
+    {READY, CAPTURE, STEPGRAPH_ERR_STATE, READY, {"graph", "reset", "prepare", NULL}},
+    {READY, END, STEPGRAPH_ERR_STATE, READY, {"record", NULL}},
+    {READY, REPLAY, STEPGRAPH_OK, READY, {NULL}},
+    {READY, RESET, STEPGRAPH_OK, BEGUN, {NULL}},
+    {READY, DESTROY, STEPGRAPH_OK, GONE, {NULL}},
 
-    { FAILED, PREPARE, STEPGRAPH_ERR_CAPTURE, FAILED, { NULL } },
-    { FAILED, CAPTURE, STEPGRAPH_ERR_CAPTURE, FAILED, { NULL } },
-    { FAILED, END, STEPGRAPH_ERR_CAPTURE, FAILED, { NULL } },
-    { FAILED, REPLAY, STEPGRAPH_ERR_CAPTURE, FAILED, { NULL } },
-    { FAILED, RESET, STEPGRAPH_OK, BEGUN, { NULL } },
-    { FAILED, DESTROY, STEPGRAPH_OK, GONE, { NULL } },
+    {FAILED, PREPARE, STEPGRAPH_ERR_CAPTURE, FAILED, {NULL}},
+    {FAILED, CAPTURE, STEPGRAPH_ERR_CAPTURE, FAILED, {NULL}},
+    {FAILED, END, STEPGRAPH_ERR_CAPTURE, FAILED, {NULL}},
+    {FAILED, REPLAY, STEPGRAPH_ERR_CAPTURE, FAILED, {NULL}},
+    {FAILED, RESET, STEPGRAPH_OK, BEGUN, {NULL}},
+    {FAILED, DESTROY, STEPGRAPH_OK, GONE, {NULL}},
 };
 enum { ROWS = sizeof table / sizeof *table };
 
@@ -123,8 +123,8 @@ START_TEST(call_in_this_state_does_what_the_table_says)
     OK(stepgraph_step_error(step, &cause));
     status = do_call(step, row->call);
     info = last_error();
-    ck_assert_msg(status == row->answer, "%s in %s: %s: %s", call_name[row->call], state_name[row->before], stepgraph_status_name(status),
-                  info.message);
+    ck_assert_msg(status == row->answer, "%s in %s: %s: %s", call_name[row->call], state_name[row->before],
+                  stepgraph_status_name(status), info.message);
     if (status != STEPGRAPH_OK) {
         ck_assert_int_eq(info.status, status);
         ck_assert_msg(lacks(info.message, row->words) == NULL, "%s in %s: the message lacks '%s': %s", call_name[row->call],
@@ -155,6 +155,7 @@ START_TEST(call_in_this_state_does_what_the_table_says)
 
     /* From wherever it is, reset leads back to a recording that works. */
     if (row->after == CAPTURING) {
+        inc(stream, stepgraph_pin_address(pin), 1);
         OK(stepgraph_step_end(step));
         OK(stepgraph_step_replay(step));
     }
@@ -168,7 +169,7 @@ END_TEST
 
 START_TEST(table_has_every_call_in_every_state)
 {
-    int seen[FAILED + 1][CALLS] = { { 0 } };
+    int seen[FAILED + 1][CALLS] = {{0}};
 
     for (int i = 0; i < ROWS; i++)
         seen[table[i].before][table[i].call]++;
@@ -182,7 +183,7 @@ END_TEST
 
 START_TEST(only_a_ready_step_has_a_graph_to_show)
 {
-    static const int states[] = { BEGUN, PREPARED, CAPTURING, READY, FAILED };
+    static const int states[] = {BEGUN, PREPARED, CAPTURING, READY, FAILED};
     stepgraph_step *step;
     size_t nodes = 0;
 
@@ -201,7 +202,7 @@ END_TEST
 
 START_TEST(side_streams_need_a_recording_or_a_run)
 {
-    static const int states[] = { BEGUN, PREPARED, READY };
+    static const int states[] = {BEGUN, PREPARED, READY};
     CUstream side = stream_make(CU_STREAM_NON_BLOCKING);
     stepgraph_step *step;
 
@@ -219,7 +220,7 @@ END_TEST
 
 START_TEST(marks_elsewhere_do_nothing)
 {
-    static const int states[] = { BEGUN, PREPARED, READY };
+    static const int states[] = {BEGUN, PREPARED, READY};
     stepgraph_step *step;
     stepgraph_stage stage = STEPGRAPH_STAGE_INIT;
 
@@ -253,6 +254,23 @@ START_TEST(runs_do_not_mix_with_recordings)
     OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FALLBACK));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_set_timing(step, 1), "run");
     OK(stepgraph_step_run_end(step));
+}
+END_TEST
+
+START_TEST(step_with_an_open_run_cannot_record)
+{
+    stepgraph_step *step;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    step = step_make(session, "the step", 0);
+    go_to(step, PREPARED);
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_capture(step), "the step", "run");
+    STATE_IS(step, STEPGRAPH_STEP_PREPARED);
+    OK(stepgraph_step_run_end(step));
+    OK(stepgraph_step_capture(step));
+    inc(stream, stepgraph_pin_address(pin), 1);
+    OK(stepgraph_step_end(step));
 }
 END_TEST
 
@@ -324,7 +342,8 @@ END_TEST
 
 START_TEST(making_a_step_makes_no_driver_call)
 {
-    static const char *const some[] = { "cuCtxGetId", "cuCtxPushCurrent", "cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate" };
+    static const char *const some[] = {"cuCtxGetId",     "cuCtxPushCurrent", "cuMemAlloc",
+                                       "cuMemHostAlloc", "cuEventCreate",    "cuStreamCreate"};
     unsigned long before[6];
 
     for (int i = 0; i < 6; i++)
@@ -368,6 +387,7 @@ static Suite *make(void)
     tcase_add_loop_test(others, side_streams_need_a_recording_or_a_run, 0, 3);
     tcase_add_loop_test(others, marks_elsewhere_do_nothing, 0, 3);
     tcase_add_test(others, runs_do_not_mix_with_recordings);
+    tcase_add_test(others, step_with_an_open_run_cannot_record);
     tcase_add_test(others, failed_step_can_fall_back_to_launches);
 
     tcase_add_test(config, unknown_step_flags_are_refused);

@@ -50,11 +50,11 @@ static stepgraph_verdict verdict(void)
 }
 
 /* The answer is UNKNOWN, and this is the only bit that says why. */
-#define ONLY_MISSING(bit)                                                                      \
-    do {                                                                                       \
-        stepgraph_verdict v_ = verdict();                                                      \
-        ck_assert_uint_eq(v_.answer, STEPGRAPH_UNKNOWN);                                       \
-        ck_assert_msg(v_.missing == (bit), "missing: %#x instead of %#x", v_.missing, (bit));  \
+#define ONLY_MISSING(bit)                                                                                                        \
+    do {                                                                                                                         \
+        stepgraph_verdict v_ = verdict();                                                                                        \
+        ck_assert_uint_eq(v_.answer, STEPGRAPH_UNKNOWN);                                                                         \
+        ck_assert_msg(v_.missing == (bit), "missing: %#x instead of %#x", v_.missing, (bit));                                    \
     } while (0)
 
 START_TEST(step_that_did_nothing_is_unknown)
@@ -159,7 +159,9 @@ START_TEST(device_time_is_missing_without_timing)
     ck_assert_uint_eq(v.answer, STEPGRAPH_UNKNOWN);
     ck_assert_uint_ne(v.missing & STEPGRAPH_MISSING_DEVICE, 0);
     ck_assert_uint_ne(v.missing & STEPGRAPH_MISSING_REPLAYS, 0);
-    ck_assert_uint_eq(v.missing & (STEPGRAPH_MISSING_COUNTER | STEPGRAPH_MISSING_RUNS | STEPGRAPH_MISSING_UNSTEADY | STEPGRAPH_MISSING_EXACT), 0);
+    ck_assert_uint_eq(
+        v.missing & (STEPGRAPH_MISSING_COUNTER | STEPGRAPH_MISSING_RUNS | STEPGRAPH_MISSING_UNSTEADY | STEPGRAPH_MISSING_EXACT),
+        0);
     ck_assert_double_lt(v.device_us_fresh, 0);
     ck_assert_int_eq(v.rule_time, -1);
     /* The launches are known without it. */
@@ -252,7 +254,7 @@ START_TEST(graph_pays_only_if_pins_cost_less_than_launches_minus_one)
     static const struct {
         unsigned launches, commits;
         int32_t holds;
-    } border[] = { { 1, 0, 0 }, { 2, 0, 1 }, { 4, 3, 0 }, { 5, 3, 1 }, { 3, 3, 0 }, { 9, 8, 0 }, { 10, 8, 1 } };
+    } border[] = {{1, 0, 0}, {2, 0, 1}, {4, 3, 0}, {5, 3, 1}, {3, 3, 0}, {9, 8, 0}, {10, 8, 1}};
     unsigned l = border[_i].launches, p = border[_i].commits;
     stepgraph_verdict v;
 

@@ -1,0 +1,37 @@
+/*
+ * Blocks of device memory, from arenas and from pools that the host keeps: which one holds an address now, and which one held it when a
+ * node was recorded.
+ */
+#ifndef STEPGRAPH_ARENA_P_H
+#define STEPGRAPH_ARENA_P_H
+
+#include <stepgraph/arena.h>
+
+#include "session_p.h"
+
+/*
+ * One block. Nodes are numbered as cuGraphGetNodes lists them, from 0; those of child graphs have no numbers of their own.
+ *
+ * A block that was there when the recording began has first_node 0, one that came after it was over UINT32_MAX. last_node is UINT32_MAX
+ * while the block is out, and UINT32_MAX - 1 for one that went after the recording was over.
+ */
+typedef struct sg__block {
+    CUdeviceptr start;
+    uint64_t bytes;    /* What it occupies: a block of an arena is rounded up to its alignment. */
+    const char *label; /* "": none. Lives until the next call about blocks of the session. */
+    uint32_t first_node, last_node;
+} sg__block;
+
+/*
+ * The block that held address when node was recorded, in the session's last recording; UINT32_MAX: the block that is out now. False if
+ * there was none.
+ */
+bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
+
+/* A recording begins: the blocks that are out were there from its first node on, and those of the recording before are forgotten. */
+void sg__arenas_record(stepgraph_session *session);
+
+/* Forget the blocks of a session that is closing. */
+void sg__arenas_free(stepgraph_session *session);
+
+#endif
