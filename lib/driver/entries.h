@@ -69,6 +69,7 @@
     REQUIRED(GraphNodeFindInClone, 10000, (CUgraphNode *found, CUgraphNode node, CUgraph clone)) \
     REQUIRED(GraphDestroyNode, 10000, (CUgraphNode node)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
+    REQUIRED(GraphExecUpdate, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)) \
     REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphExecDestroy, 10000, (CUgraphExec exec)) \
