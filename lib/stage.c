@@ -484,6 +484,15 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
+stepgraph_status sg__run_cancel(stepgraph_step *step)
+{
+    if (step->stages.open == 0)
+        return STEPGRAPH_OK;
+    sg__sides_close(step);
+    step->stages.open = 0;
+    return STEPGRAPH_OK;
+}
+
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
 stepgraph_status sg__replay_begin(stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns)
