@@ -96,10 +96,10 @@ CUresult sg__kernels_compare_filled(const sg__driver *driver, const sg__kernels 
 }
 
 CUresult sg__kernels_distance(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr a, CUdeviceptr b,
-                              uint64_t n, uint64_t base, unsigned int type, CUdeviceptr found)
+                              uint64_t n, uint64_t base, unsigned int type, unsigned int fill_a, unsigned int fill_b, CUdeviceptr found)
 {
     unsigned long long elements = n, first = base;
-    void *arguments[] = {&a, &b, &elements, &first, &type, &found};
+    void *arguments[] = {&a, &b, &elements, &first, &type, &fill_a, &fill_b, &found};
 
     return launch(driver, kernels, kernels->distance, stream, blocks_of(n), arguments);
 }

@@ -168,9 +168,16 @@ extern "C" __global__ void stepgraph_compare_filled(const sg__range *ranges, uns
     }
 }
 
-/* How far n elements of a and b are apart; the first of them counts as element number `base`. */
+/* An element that is all fill. */
+static __device__ bool is_fill(unsigned long long bits, unsigned int bytes, unsigned int fill)
+{
+    return fill < 256 && bits == (fill * 0x0101010101010101ull & ~0ull >> (64 - 8 * bytes));
+}
+
+/* How far n elements of a and b are apart; the first of them counts as element number `base`. Where both sides are still as they were filled
+ * they are not apart. */
 extern "C" __global__ void stepgraph_distance(const unsigned char *a, const unsigned char *b, unsigned long long n, unsigned long long base,
-                                              unsigned int type, sg__distance *found)
+                                              unsigned int type, unsigned int fill_a, unsigned int fill_b, sg__distance *found)
 {
     unsigned int bytes = sg__element_bytes(type);
     unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
@@ -181,7 +188,7 @@ extern "C" __global__ void stepgraph_distance(const unsigned char *a, const unsi
         unsigned long long x = sg__element_load(a + i * bytes, bytes), y = sg__element_load(b + i * bytes, bytes), far, bits;
         double distance;
 
-        if (x == y)
+        if (x == y || (is_fill(x, bytes, fill_a) && is_fill(y, bytes, fill_b)))
             continue;
         elements++;
         if (base + i < first)

@@ -30,9 +30,9 @@ CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernel
 CUresult sg__kernels_compare_filled(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                                     uint64_t chunks, CUdeviceptr found, CUdeviceptr kept, unsigned int fill_a, unsigned int fill_b);
 
-/* How far n elements are apart; `found` is one sg__distance. */
+/* How far n elements are apart; `found` is one sg__distance. Elements that are all fill_a in a and all fill_b in b do not count. */
 CUresult sg__kernels_distance(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr a, CUdeviceptr b,
-                              uint64_t n, uint64_t base, unsigned int type, CUdeviceptr found);
+                              uint64_t n, uint64_t base, unsigned int type, unsigned int fill_a, unsigned int fill_b, CUdeviceptr found);
 
 /* Flip bits in n bytes that stand stride apart. */
 CUresult sg__kernels_flip(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr at, uint64_t n,

@@ -17,6 +17,9 @@ typedef struct sg__difference {
     unsigned long long first; /* Lowest offset that differs; all ones for none. */
 } sg__difference;
 
+/* What nothing was filled with. */
+#define SG__NO_FILL 256u
+
 /* How far two ranges of elements are apart. All zero but `first`, which is all ones, before the launch. */
 typedef struct sg__distance {
     unsigned long long elements; /* How many differ. */
