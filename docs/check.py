@@ -1,15 +1,19 @@
-"""Checks of what is written, each run by a test of suite docs:   python3 check.py CHECK ROOT
+"""Checks of what is written, each run by a test of suite docs:   python3 check.py CHECK ROOT [QUICKSTART]
 
     calls     every public call has its three lines: threads, capture, waits
     links     every relative link of a Markdown file leads somewhere
     paths     no file names a folder of the machine it was written on
     listings  code shown in README.md is cut from a program that is built and run
+    tests     a test that docs/faults.md names is there
+    picture   docs/quickstart-step.svg is what docs/draw.sh makes with QUICKSTART now; exit status 77 without the Graphviz that made it
 """
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 ALLOWED = {"threads": ("any", "handle", "setup"), "capture": ("yes", "no"), "waits": ("never", "stream", "device")}
 
@@ -120,8 +124,43 @@ def listings(root):
     yield count
 
 
+def tests(root):
+    there = set()
+    for path in glob.glob(os.path.join(root, "tests/unit/*.c")):
+        there.update(re.findall(r"^START_TEST\((\w+)\)", read(path), flags=re.M))
+    named = re.findall(r"`([a-z]\w*_\w+)`", read(os.path.join(root, "docs/faults.md")))
+    named = [name for name in named if name not in ("liveness_every", "captured_not_run")]
+    for name in sorted(set(named) - there):
+        yield f"docs/faults.md: there is no test {name}"
+    yield len(named)
+
+
+def shown(path):
+    """What a picture says: names of nodes, edges and stages, and labels. Where they stand depends on the fonts of the machine."""
+    return sorted(re.findall(r"<(?:title|text)\b.*?</(?:title|text)>", re.sub(r' (?:x|y)="[^"]*"', "", read(path))))
+
+
+def picture(root):
+    committed = os.path.join(root, "docs/quickstart-step.svg")
+    made_by = re.search(r"<!--.*?graphviz version (\S+)", read(committed))
+    dot = shutil.which("dot")
+    here = re.search(r"graphviz version (\S+)", subprocess.run([dot, "-V"], capture_output=True, text=True).stderr) if dot else None
+    if made_by is None:
+        yield f"{os.path.relpath(committed, root)}: its first comment does not say which Graphviz made it"
+    elif here is None or here[1] != made_by[1]:
+        print(f"the picture is of Graphviz {made_by[1]}; here is {here[1] if here else 'none'}")
+        sys.exit(77)
+    else:
+        with tempfile.TemporaryDirectory() as tmp:
+            again = os.path.join(tmp, "again.svg")
+            subprocess.run(["sh", os.path.join(root, "docs/draw.sh"), sys.argv[3], again], check=True)
+            for line in sorted(set(shown(committed)) ^ set(shown(again))):
+                yield f"{os.path.relpath(committed, root)}: {'outdated' if line in shown(committed) else 'lacks'}: {line}"
+    yield len(shown(committed))
+
+
 check, root = sys.argv[1], os.path.realpath(sys.argv[2])
-*wrong, count = {"calls": calls, "links": links, "paths": paths, "listings": listings}[check](root)
+*wrong, count = {"calls": calls, "links": links, "paths": paths, "listings": listings, "tests": tests, "picture": picture}[check](root)
 for line in wrong:
     print(line)
 print(f"{check}: {count} looked at, {len(wrong)} wrong")

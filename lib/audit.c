@@ -120,6 +120,9 @@ void sg__finding_place(const stepgraph_finding *finding, sg__word_place place, c
     case SG__WORD_SHAPE:
         snprintf(text + at, bytes - at, "%s", shapes[finding->argument]);
         break;
+    case SG__WORD_HOST:
+        snprintf(text + at, bytes - at, "%s", finding->argument == 0 ? "itself" : "its argument");
+        break;
     case SG__WORD_FUNCTION:
         snprintf(text + at, bytes - at, "kernel");
         break;

@@ -73,33 +73,65 @@ static void begin(const comparison *c, stepgraph_finding *f, stepgraph_finding_k
                   size_t bytes)
 {
     sg__finding_begin(f, kind, c->a, d->node);
-    f->argument = d->place == SG__WORD_ARGUMENT || d->place == SG__WORD_SHAPE ? d->argument : UINT32_MAX;
+    f->argument = d->argument; /* Also which part of a shape it is, for the words. */
     f->offset = d->offset;
     f->bytes = d->bytes;
     f->before = d->before;
     f->after = d->after;
     sg__finding_place(f, d->place, place, bytes);
-    if (d->place == SG__WORD_SHAPE)
+    if (d->place != SG__WORD_ARGUMENT)
         f->argument = UINT32_MAX;
 }
 
-static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d)
+/* whole: the word whose upper half changed and may be one of a double; else NULL. */
+static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d, const sg__graph_difference *whole)
 {
+    char place[192], values[256], as_double[128] = "";
     stepgraph_finding f;
-    char place[192], values[256];
+    double g[2];
 
     begin(c, &f, STEPGRAPH_FINDING_CHANGING_SCALAR, d, place, sizeof place);
     describe_scalars(d, values, sizeof values);
-    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s", place, values);
+    if (whole != NULL) {
+        memcpy(&g[0], &whole->before, 8);
+        memcpy(&g[1], &whole->after, 8);
+        snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
+    }
+    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s%s", place, values, as_double);
     snprintf(f.advice, sizeof f.advice, "%s",
              d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
                                            : "record again for each such value, or make it the same in every step");
     return sg__audit_add(c->audit, &f);
 }
 
+/* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
+ * than the next step would. */
+static const stepgraph_pin *shared_scratch(const comparison *c, CUdeviceptr before, CUdeviceptr after)
+{
+    sg__place a = sg__resolve(c->a, before), b = sg__resolve(c->b, after);
+    const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? c->a->session->pins[a.pin] : NULL;
+
+    return pin != NULL && pin->role == STEPGRAPH_ROLE_SCRATCH ? pin : NULL;
+}
+
+/* What to do about a pointer that moved; without fault where it moved within scratch. */
+static void advise(const comparison *c, stepgraph_finding *f, const char *otherwise)
+{
+    const stepgraph_pin *scratch = shared_scratch(c, f->before, f->after);
+    const stepgraph_pin *former = sg__former_state(c->a->session, f->before);
+
+    if (scratch != NULL) {
+        f->fault = 0;
+        snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
+    } else if (former != NULL) {
+        snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
+    } else {
+        snprintf(f->advice, sizeof f->advice, "%s", otherwise);
+    }
+}
+
 static stepgraph_status report_pointer(comparison *c, const sg__graph_difference *d)
 {
-    const stepgraph_pin *former = sg__former_state(c->a->session, d->before);
     stepgraph_finding f;
     char place[192], before[120], after[120];
 
@@ -108,11 +140,9 @@ static stepgraph_status report_pointer(comparison *c, const sg__graph_difference
     sg__describe_address(c->b, d->after, d->node, after, sizeof after);
     snprintf(f.text, sizeof f.text, "%s   moved pointer   0x%llx (%s) -> 0x%llx (%s)", place, (unsigned long long)d->before, before,
              (unsigned long long)d->after, after);
-    if (former != NULL)
-        snprintf(f.advice, sizeof f.advice, "let the step use the address of pin '%s', and commit the new value each step", former->name);
-    else
-        snprintf(f.advice, sizeof f.advice,
-                 "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
+    advise(c, &f, d->place == SG__WORD_HOST
+                      ? "give the host function the same argument in every step, or call it outside the step"
+                      : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
     return sg__audit_add(c->audit, &f);
 }
 
@@ -151,7 +181,7 @@ static stepgraph_status report_source(comparison *c, const sg__source *before, c
     sg__describe_address(c->b, after->address, SG__NO_NODE, is, sizeof is);
     snprintf(f.text, sizeof f.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)", before->pin->name,
              before->address, was, after->address, is);
-    snprintf(f.advice, sizeof f.advice, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    advise(c, &f, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
     return sg__audit_add(c->audit, &f);
 }
 
@@ -161,40 +191,102 @@ static bool like_address(uint64_t value)
     return value == 0 || (value >= 0x10000 && value < (uint64_t)1 << 57);
 }
 
+/* Both in the same allocation of the graph's own, at the same byte of it. */
+static bool same_in_graph(const sg__graph *a, CUdeviceptr before, const sg__graph *b, CUdeviceptr after)
+{
+    for (size_t i = 0; i < a->n_owned && i < b->n_owned; i++)
+        if (before - a->owned[i].start < a->owned[i].bytes && after - b->owned[i].start < b->owned[i].bytes)
+            return before - a->owned[i].start == after - b->owned[i].start;
+    return false;
+}
+
+/* A library's workspace that the graph allocates, and our own lists, stand elsewhere in each recording. */
+static bool is_the_same(const comparison *c, sg__where where_before, CUdeviceptr before, sg__where where_after, CUdeviceptr after)
+{
+    if (where_before == SG__IN_GRAPH && where_after == SG__IN_GRAPH)
+        return same_in_graph(&c->a->read, before, &c->b->read, after);
+    return where_before == SG__IN_TABLE && where_after == SG__IN_TABLE;
+}
+
+/* A struct may hold padding, and several values in one word. An argument of 1, 2, 4 or 8 bytes is taken for one value. */
+static bool in_struct(const comparison *c, const sg__graph_difference *d)
+{
+    size_t bytes = d->place == SG__WORD_ARGUMENT ? sg__argument_bytes(&c->a->read, d->node, d->argument) : 0;
+
+    return bytes > 8 || (bytes & (bytes - 1)) != 0;
+}
+
+/* How many of the four bytes that differ are a value and no padding: all, if they stay in a recording of the same step; all, if they go on
+ * by the same amount, as the host's own counter does; else those in front of the first that does not stay, since padding comes last. */
+static unsigned int bytes_of_value(uint32_t a, uint32_t b, uint32_t again)
+{
+    uint32_t noise = b ^ again, mask;
+    unsigned int n = 0;
+
+    if (a == b)
+        return 0;
+    if (noise == 0 || b - a == again - b)
+        return 4;
+    while ((noise >> 8 * n & 0xff) == 0)
+        n++;
+    mask = (uint32_t)(((uint64_t)1 << 8 * n) - 1);
+    return ((a ^ b) & mask) != 0 ? n : 0;
+}
+
+static stepgraph_status report_part(comparison *c, const sg__graph_difference *d, unsigned int offset, unsigned int bytes)
+{
+    const uint64_t mask = ((uint64_t)1 << 8 * bytes) - 1;
+    bool upper = offset == 4 && bytes == 4 && (uint32_t)d->before == (uint32_t)d->after;
+    sg__graph_difference part = *d;
+
+    part.offset += offset;
+    part.bytes = bytes < d->bytes ? bytes : d->bytes;
+    part.before = d->before >> 8 * offset & mask;
+    part.after = d->after >> 8 * offset & mask;
+    return report_scalar(c, &part, upper ? d : NULL);
+}
+
+/* A word of a struct: name the value in it that changed, or say that it is padding. */
+static stepgraph_status classify_in_struct(comparison *c, const sg__graph_difference *d)
+{
+    const sg__graph_difference *noise = c->n_noise > 0 ? bsearch(d, c->noise, c->n_noise, sizeof *c->noise, by_position) : NULL;
+    uint64_t again = noise != NULL ? noise->after : d->after;
+    unsigned int low = bytes_of_value((uint32_t)d->before, (uint32_t)d->after, (uint32_t)again);
+    unsigned int high = bytes_of_value((uint32_t)(d->before >> 32), (uint32_t)(d->after >> 32), (uint32_t)(again >> 32));
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (low == 0 && high == 0)
+        return report_noise(c, d);
+    if (low == 4 && high == 4)
+        return report_scalar(c, d, NULL);
+    if (low != 0)
+        status = report_part(c, d, 0, low);
+    return status == STEPGRAPH_OK && high != 0 ? report_part(c, d, 4, high) : status;
+}
+
 static stepgraph_status classify(void *user, const sg__graph_difference *d)
 {
     comparison *c = user;
     sg__where before = d->bytes == 8 ? sg__resolve(c->a, d->before).where : SG__NOWHERE;
     sg__where after = d->bytes == 8 ? sg__resolve(c->b, d->after).where : SG__NOWHERE;
     bool operand = d->place == SG__WORD_SOURCE || d->place == SG__WORD_DESTINATION;
-    uint64_t changed = d->before ^ d->after;
-    sg__graph_difference half = *d;
     char text[256];
 
-    /* A library's workspace that the graph allocates, and our own lists, stand elsewhere in each recording. */
-    if ((before == SG__IN_GRAPH && after == SG__IN_GRAPH) || (before == SG__IN_TABLE && after == SG__IN_TABLE))
+    if (is_the_same(c, before, d->before, after, d->after))
         return STEPGRAPH_OK;
     if (d->place == SG__WORD_FUNCTION) {
         snprintf(text, sizeof text, "node %u is kernel '%.80s' in the first recording and '%.80s' in the second", d->node,
                  c->a->read.nodes[d->node].name, c->b->read.nodes[d->node].name);
         return report_topology(c, d->node, text);
     }
-    if (operand || ((before != SG__NOWHERE || after != SG__NOWHERE) && like_address(d->before) && like_address(d->after)))
-        return report_pointer(c, d);
-    if (c->n_noise > 0 && bsearch(d, c->noise, c->n_noise, sizeof *c->noise, by_position) != NULL)
-        return report_noise(c, d);
-
-    /* Of two values packed into one word, name the one that changed. */
-    if (d->bytes == 8 && d->place == SG__WORD_ARGUMENT && (changed >> 32 == 0 || (uint32_t)changed == 0) &&
-        c->audit->summary.nodes > d->node && sg__argument_bytes(&c->a->read, d->node, d->argument) > 8) {
-        unsigned int shift = changed >> 32 == 0 ? 0 : 32;
-        half.bytes = 4;
-        half.offset += shift / 8;
-        half.before = (uint32_t)(d->before >> shift);
-        half.after = (uint32_t)(d->after >> shift);
-        return report_scalar(c, &half);
+    if (d->place == SG__WORD_HOST && d->argument == 0) {
+        snprintf(text, sizeof text, "node %u calls another host function in the second recording", d->node);
+        return report_topology(c, d->node, text);
     }
-    return report_scalar(c, d);
+    if (operand || d->place == SG__WORD_HOST ||
+        ((before != SG__NOWHERE || after != SG__NOWHERE) && like_address(d->before) && like_address(d->after)))
+        return report_pointer(c, d);
+    return in_struct(c, d) ? classify_in_struct(c, d) : report_scalar(c, d, NULL);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
@@ -224,7 +316,8 @@ static stepgraph_status compare(comparison *c, const stepgraph_step *again)
     /* Commits keep their addresses in lists of their own, in the order of the calls. */
     for (size_t i = 0; i < c->a->n_sources && i < c->b->n_sources && status == STEPGRAPH_OK; i++)
         if (c->a->sources[i].address != c->b->sources[i].address &&
-            !(sg__resolve(c->a, c->a->sources[i].address).where == SG__IN_GRAPH && sg__resolve(c->b, c->b->sources[i].address).where == SG__IN_GRAPH))
+            !is_the_same(c, sg__resolve(c->a, c->a->sources[i].address).where, c->a->sources[i].address,
+                         sg__resolve(c->b, c->b->sources[i].address).where, c->b->sources[i].address))
             status = report_source(c, &c->a->sources[i], &c->b->sources[i]);
     return status == STEPGRAPH_OK ? sg__audit_finish(c->audit) : status;
 }
@@ -276,6 +369,7 @@ static stepgraph_status record(stepgraph_session *session, const stepgraph_audit
 {
     stepgraph_step_config step_config = STEPGRAPH_STEP_CONFIG_INIT;
     stepgraph_status status, ended;
+    stepgraph_error_info why;
     char name[64];
 
     snprintf(name, sizeof name, "step %llu", (unsigned long long)k);
@@ -288,11 +382,17 @@ static stepgraph_status record(stepgraph_session *session, const stepgraph_audit
         status = stepgraph_step_capture(*step_out);
     if (status != STEPGRAPH_OK)
         return status;
+    sg__error_clear();
     status = config->enqueue(config->user, *step_out, k);
+    sg__error_get(&why);
     ended = stepgraph_step_end(*step_out);
-    if (ended == STEPGRAPH_OK && status != STEPGRAPH_OK)
+    if (status == STEPGRAPH_OK || ended == STEPGRAPH_ERR_CAPTURE)
+        return ended; /* A recording that broke says more than the callback, which was told so. */
+    /* Its own words, if it failed in a call of this library. */
+    if (why.status != status)
         return sg__fail(status, "the host's enqueue callback failed for step %llu with %s", (unsigned long long)k, stepgraph_status_name(status));
-    return ended;
+    (void)sg__error_set(&why);
+    return sg__fail_prefix(status, "the host's enqueue callback failed for step %llu: ", (unsigned long long)k);
 }
 
 stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgraph_audit_config *given, stepgraph_audit **audit_out)
@@ -310,6 +410,8 @@ stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgr
         return status;
     if (config.enqueue == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the enqueue callback is NULL");
+    if (config.reserved != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the reserved field of stepgraph_audit_config is not 0");
     for (uint64_t i = 0; i < 3 && status == STEPGRAPH_OK; i++)
         status = record(session, &config, config.first + (i < 2 ? i : 1), &steps[i]);
     if (status == STEPGRAPH_OK)

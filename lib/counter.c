@@ -10,37 +10,56 @@ void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n)
     atomic_fetch_add_explicit(&counter->n[index], n, memory_order_relaxed);
 }
 
-/* A thread is known by the address of its own copy of this. */
-static const void *this_thread(void)
+/* A thread is known by an address of its own. */
+static inline const void *this_thread(void)
 {
+#if defined(__has_builtin) && (defined(__x86_64__) || defined(__aarch64__))
+#if __has_builtin(__builtin_thread_pointer)
+#define SG__THREAD_POINTER
+#endif
+#endif
+#ifdef SG__THREAD_POINTER
+    return __builtin_thread_pointer(); /* One register, where the address of a thread's variable is a call. */
+#else
     static _Thread_local char me;
     return &me;
+#endif
 }
 
-/* Note whether one thread counts or several. Costs one load when nothing changes. */
-static inline void note_thread(stepgraph_session *session)
+/* Note whether one thread counts or several. Costs one load when nothing changes. True for the first of them. */
+static inline bool note_thread(stepgraph_session *session)
 {
     const void *me = this_thread(), *first = atomic_load_explicit(&session->counting_thread, memory_order_relaxed);
 
     if (first == me)
-        return;
+        return true;
     if (first == NULL && atomic_compare_exchange_strong(&session->counting_thread, &first, me))
-        return;
-    if (first != me)
+        return true;
+    if (!atomic_load_explicit(&session->many_threads, memory_order_relaxed))
         atomic_store_explicit(&session->many_threads, true, memory_order_relaxed);
+    return false;
 }
 
 void stepgraph_session_count(stepgraph_session *session, stepgraph_kind kind, uint64_t n)
 {
+    unsigned int index = (unsigned int)kind < STEPGRAPH_KINDS ? (unsigned int)kind : STEPGRAPH_KIND_KERNEL;
+    _Atomic uint64_t *own;
+
     if (session == NULL)
         return;
-    note_thread(session);
-    sg__count(&session->host, kind, n);
+    if (!note_thread(session)) {
+        sg__count(&session->host, kind, n);
+        return;
+    }
+    /* Nobody else writes here: the add need not be one operation. */
+    own = &session->host_first.n[index];
+    atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind)
 {
-    return atomic_load_explicit(&session->host.n[kind], memory_order_relaxed) +
+    return atomic_load_explicit(&session->host_first.n[kind], memory_order_relaxed) +
+           atomic_load_explicit(&session->host.n[kind], memory_order_relaxed) +
            atomic_load_explicit(&session->wrapper.n[kind], memory_order_relaxed);
 }
 
@@ -55,7 +74,7 @@ static uint64_t sum(const sg__counter *counter)
 
 uint64_t sg__counted_all(const stepgraph_session *session)
 {
-    return sum(&session->host) + sum(&session->wrapper);
+    return sum(&session->host_first) + sum(&session->host) + sum(&session->wrapper);
 }
 
 uint64_t sg__counted_library(const stepgraph_session *session)
@@ -74,10 +93,10 @@ stepgraph_exactness sg__exactness(const stepgraph_session *session)
     return STEPGRAPH_EXACT;
 }
 
-static void read_counter(uint64_t *to, const sg__counter *counter)
+static void add_counter(uint64_t *to, const sg__counter *counter)
 {
     for (int i = 0; i < STEPGRAPH_KINDS_ROOM; i++)
-        to[i] = atomic_load_explicit(&counter->n[i], memory_order_relaxed);
+        to[i] += atomic_load_explicit(&counter->n[i], memory_order_relaxed);
 }
 
 stepgraph_status stepgraph_session_sample(stepgraph_session *session, uint32_t flags, stepgraph_sample *sample_out)
@@ -109,9 +128,10 @@ stepgraph_status stepgraph_session_sample(stepgraph_session *session, uint32_t f
     sample.exactness = sg__exactness(session);
     if (sample.exactness == STEPGRAPH_LOWER_BOUND && (flags & STEPGRAPH_SAMPLE_DRAIN) != 0)
         sample.exactness = STEPGRAPH_EXACT;
-    read_counter(sample.host, &session->host);
-    read_counter(sample.wrapper, &session->wrapper);
-    read_counter(sample.library, &session->library);
+    add_counter(sample.host, &session->host_first);
+    add_counter(sample.host, &session->host);
+    add_counter(sample.wrapper, &session->wrapper);
+    add_counter(sample.library, &session->library);
     return sg__struct_write(sample_out, &sample, sizeof sample, offsetof(stepgraph_sample, wrapper), "stepgraph_sample");
 }
 

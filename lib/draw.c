@@ -11,29 +11,22 @@ typedef struct drawing {
     FILE *file;
     sg__graph graph; /* Read again: a step forgets its words. */
     size_t *first_word; /* By node, and one for the end. */
-    CUgraphNode *from, *to;
-    size_t n_edges;
+    sg__graph_edges edges;
 } drawing;
 
-/* Quoted for both forms. */
+/* Quoted for both forms; without control characters and what is no UTF-8. */
 static void put_quoted(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        size_t n = sg__text_character(text);
         if (*text == '"' || *text == '\\')
             fputc('\\', file);
         if ((unsigned char)*text >= 0x20)
-            fputc(*text, file);
+            fwrite(text, 1, n, file);
+        text += n != 0 ? n : 1;
     }
     fputc('"', file);
-}
-
-static long index_of(const drawing *d, CUgraphNode handle)
-{
-    for (size_t i = 0; i < d->graph.n_nodes; i++)
-        if (d->graph.nodes[i].handle == handle)
-            return (long)i;
-    return -1;
 }
 
 /* Whether a node refers to a pin. */
@@ -88,12 +81,10 @@ static void draw_dot(drawing *d)
     }
     if (stage[0] != '\0')
         fprintf(d->file, "  }\n");
-    for (size_t i = 0; i < d->n_edges; i++) {
-        long from = index_of(d, d->from[i]), to = index_of(d, d->to[i]);
-        if (from < 0 || to < 0)
-            continue;
-        shared_pins(d, (size_t)from, (size_t)to, pins, sizeof pins);
-        fprintf(d->file, "  n%ld -> n%ld", from, to);
+    for (size_t i = 0; i < d->edges.n; i++) {
+        const sg__graph_edge *edge = &d->edges.items[i];
+        shared_pins(d, edge->from, edge->to, pins, sizeof pins);
+        fprintf(d->file, "  n%u -> n%u", edge->from, edge->to);
         if (pins[0] != '\0') {
             fprintf(d->file, " [label=");
             put_quoted(d->file, pins);
@@ -129,14 +120,8 @@ static void draw_json(drawing *d)
         fprintf(d->file, "]}");
     }
     fprintf(d->file, "],\n \"edges\": [");
-    first = true;
-    for (size_t i = 0; i < d->n_edges; i++) {
-        long from = index_of(d, d->from[i]), to = index_of(d, d->to[i]);
-        if (from < 0 || to < 0)
-            continue;
-        fprintf(d->file, "%s[%ld, %ld]", first ? "" : ", ", from, to);
-        first = false;
-    }
+    for (size_t i = 0; i < d->edges.n; i++)
+        fprintf(d->file, "%s[%u, %u]", i > 0 ? ", " : "", d->edges.items[i].from, d->edges.items[i].to);
     fprintf(d->file, "]}\n");
 }
 
@@ -155,23 +140,14 @@ static stepgraph_status read_all(drawing *d)
             word++;
         d->first_word[i] = word;
     }
-    SG__CU(driver, GraphGetEdges, d->step->graph, NULL, NULL, &d->n_edges);
-    d->from = malloc((d->n_edges + 1) * sizeof(CUgraphNode));
-    d->to = malloc((d->n_edges + 1) * sizeof(CUgraphNode));
-    if (d->from == NULL || d->to == NULL)
-        return sg__fail_memory("host", d->n_edges * sizeof(CUgraphNode));
-    if (d->n_edges > 0)
-        SG__CU(driver, GraphGetEdges, d->step->graph, d->from, d->to, &d->n_edges);
-    return STEPGRAPH_OK;
-
-fail:
-    return status;
+    return sg__graph_edges_read(driver, &d->graph, &d->edges);
 }
 
 stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path)
 {
     drawing d = {.step = step};
     stepgraph_status status;
+    bool failed;
 
     sg__error_clear();
     if (step == NULL || path == NULL)
@@ -190,13 +166,13 @@ stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawi
                 draw_dot(&d);
             else
                 draw_json(&d);
-            if (fclose(d.file) != 0)
+            failed = ferror(d.file) != 0;
+            if (fclose(d.file) != 0 || failed)
                 status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
         }
     }
     free(d.first_word);
-    free(d.from);
-    free(d.to);
+    sg__graph_edges_free(&d.edges);
     sg__graph_free(&d.graph);
     return status;
 }

@@ -80,7 +80,15 @@ static const char *advice(stepgraph_finding_kind kind)
 
 static stepgraph_status add(examination *e, stepgraph_finding *finding)
 {
-    finding->fault = finding->kind != STEPGRAPH_FINDING_UNREAD && (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
+    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
+    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
+    return sg__audit_add(e->audit, finding);
+}
+
+/* Worth knowing, and no fault. */
+static stepgraph_status note(examination *e, stepgraph_finding *finding)
+{
+    finding->fault = 0;
     snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
     return sg__audit_add(e->audit, finding);
 }
@@ -123,11 +131,33 @@ static void count_nodes(stepgraph_step *step)
     stats->nodes_unread = step->read.n_unread;
     stats->pin_nodes = step->pin_kernels + step->pin_copies;
     stats->pin_bytes = step->pin_bytes;
-    stats->counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL) - step->kernels_before;
+    stats->counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL) - step->counted_before[STEPGRAPH_KIND_KERNEL];
+}
+
+/* Copies and sets that were counted but not recorded: made by a call that waits, which the driver runs at once, or on another stream. The
+ * host may want just that, such as the next batch on a stream of its own, so it is no fault. */
+static stepgraph_status reconcile_copies(examination *e, stepgraph_kind kind, uint64_t ours)
+{
+    const stepgraph_step *step = e->step;
+    uint64_t recorded = step->stats.nodes[kind] - ours, counted = sg__counted(step->session, kind) - step->counted_before[kind];
+    stepgraph_finding f;
+
+    if (counted <= recorded)
+        return STEPGRAPH_OK;
+    sg__finding_begin(&f, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
+    f.before = counted;
+    f.after = recorded;
+    snprintf(f.text, sizeof f.text,
+             "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another stream, and "
+             "ran at once",
+             (unsigned long long)counted,
+             kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
+             (unsigned long long)recorded);
+    return note(e, &f);
 }
 
 /* Kernels that were counted but not recorded went to another stream, and a replay would do without them. By stage where they are marked. */
-static stepgraph_status reconcile(examination *e)
+static stepgraph_status reconcile_kernels(examination *e)
 {
     stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
@@ -145,9 +175,18 @@ static stepgraph_status reconcile(examination *e)
     finding.before = counted;
     finding.after = recorded;
     snprintf(finding.text, sizeof finding.text,
-             "%llu kernel launches were counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran at once",
-             (unsigned long long)counted, (unsigned long long)recorded, stages);
+             "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran at once",
+             (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
     return add(e, &finding);
+}
+
+static stepgraph_status reconcile(examination *e)
+{
+    stepgraph_status status = reconcile_kernels(e);
+
+    if (status == STEPGRAPH_OK)
+        status = reconcile_copies(e, STEPGRAPH_KIND_COPY, e->step->pin_copies);
+    return status == STEPGRAPH_OK ? reconcile_copies(e, STEPGRAPH_KIND_SET, 0) : status;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
@@ -189,12 +228,48 @@ static stepgraph_status examine_nodes(examination *e)
         sg__finding_begin(&f, STEPGRAPH_FINDING_UNREAD, e->step, graph->unread[i]);
         snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
                  f.node_name);
-        status = add(e, &f);
+        status = note(e, &f);
     }
     return status;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* A finding about one word; place gets where it stands. */
+static void begin_word(const examination *e, stepgraph_finding *f, stepgraph_finding_kind kind, const sg__graph_word *word, char *place,
+                       size_t bytes)
+{
+    sg__finding_begin(f, kind, e->step, word->node);
+    f->argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
+    f->offset = word->offset;
+    f->bytes = 8;
+    f->before = word->value;
+    sg__finding_place(f, (sg__word_place)word->place, place, bytes);
+}
+
+/* Whether an operand is host memory, or may be: what the driver was not told, and does not know, is pageable. */
+static bool is_host(const examination *e, const sg__graph_word *word)
+{
+    sg__allocation item;
+
+    if (word->type != CU_MEMORYTYPE_UNIFIED)
+        return word->type == CU_MEMORYTYPE_HOST;
+    if (sg__resolve(e->step, word->value).where == SG__IN_GRAPH)
+        return false;
+    return sg__allocation_ask(e->step->session->driver, word->value, &item) == STEPGRAPH_OK && item.type != CU_MEMORYTYPE_DEVICE;
+}
+
+/* Whether the word is an operand of a copy with a host side. Launching one over memory that is gone, on either side, crashes the process. */
+static bool of_host_copy(const examination *e, const sg__graph_word *word)
+{
+    const sg__graph *graph = &e->step->read;
+    size_t at = (size_t)(word - graph->words);
+
+    if (graph->nodes[word->node].type != CU_GRAPH_NODE_TYPE_MEMCPY)
+        return false;
+    return is_host(e, word) || (at > 0 && word[-1].node == word->node && is_host(e, &word[-1])) ||
+           (at + 1 < graph->n_words && word[1].node == word->node && is_host(e, &word[1]));
+}
 
 /* Memory that no pin covers: what the driver says, remembered in the step. */
 static stepgraph_status remember(examination *e, const sg__graph_word *word, bool *known)
@@ -207,7 +282,7 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
     if (!*known)
         return status;
     item.node = word->node;
-    item.copied = word->place != SG__WORD_ARGUMENT && step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY;
+    item.copied = of_host_copy(e, word);
     kept = sg__allocation_add(&step->allocations, &item);
     return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
@@ -267,19 +342,17 @@ static stepgraph_finding_kind kind_of_allocation(const examination *e, const sg_
 static stepgraph_status examine_unknown(examination *e, const sg__graph_word *word)
 {
     const sg__allocation *seen = sg__allocation_at(&e->step->session->seen, word->value);
+    bool freed = seen != NULL || word->type == CU_MEMORYTYPE_DEVICE;
     stepgraph_finding f;
     char place[256];
 
     if (word->place == SG__WORD_ARGUMENT && seen == NULL)
         return STEPGRAPH_OK;
     e->unregistered++;
-    sg__finding_begin(&f, seen != NULL ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, e->step, word->node);
-    f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
-    f.offset = word->offset;
-    f.bytes = 8;
-    f.before = word->value;
-    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
-    if (seen != NULL)
+    begin_word(e, &f, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, place, sizeof place);
+    if (freed && seen == NULL)
+        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: no device memory is there", place, (unsigned long long)word->value);
+    else if (seen != NULL)
         snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: %llu bytes stood there once", place, (unsigned long long)word->value,
                  (unsigned long long)seen->bytes);
     else
@@ -301,13 +374,51 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
     if (covered >= end)
         return STEPGRAPH_OK;
     e->unregistered++;
-    sg__finding_begin(&f, STEPGRAPH_FINDING_UNREGISTERED, e->step, word->node);
-    f.before = word->value;
+    begin_word(e, &f, STEPGRAPH_FINDING_UNREGISTERED, word, place, sizeof place);
     f.bytes = (uint32_t)word->bytes;
-    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
     snprintf(f.text, sizeof f.text, "%s   0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", place,
              (unsigned long long)word->value, (unsigned long long)word->bytes, pin->name, end - covered);
     return add(e, &f);
+}
+
+/* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
+static stepgraph_status watch_pin(examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
+{
+    bool known;
+
+    return pin->adopted && pin->verifiable && of_host_copy(e, word) ? remember(e, word, &known) : STEPGRAPH_OK;
+}
+
+/* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
+static stepgraph_status examine_table(examination *e, const sg__graph_word *word)
+{
+    stepgraph_finding f;
+    char place[256];
+
+    if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
+        return STEPGRAPH_OK;
+    e->unregistered++;
+    begin_word(e, &f, STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
+    snprintf(f.text, sizeof f.text, "%s   replaced   0x%llx: the memory there was freed, and the library was given the address", place,
+             (unsigned long long)word->value);
+    return add(e, &f);
+}
+
+/* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
+ * tell the end from its beginning. */
+static bool is_end_of_pin(const examination *e, CUdeviceptr address)
+{
+    const stepgraph_session *session = e->step->session;
+    const stepgraph_pin *pin = sg__pin_at(session, address - 1);
+    sg__allocation item;
+
+    if (pin == NULL || address == session->commit_table)
+        return pin != NULL;
+    for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
+        if (sg__table_holds(step->tables, address))
+            return true;
+    return !pin->adopted && sg__allocation_ask(session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
+           item.start <= pin->address;
 }
 
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
@@ -320,6 +431,9 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     char place[256], what[160];
     bool known;
 
+    if ((where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && word->place == SG__WORD_ARGUMENT &&
+        is_end_of_pin(e, word->value))
+        return STEPGRAPH_OK;
     if (where.where == SG__NOWHERE) {
         status = remember(e, word, &known);
         if (status != STEPGRAPH_OK)
@@ -331,27 +445,26 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     e->audit->summary.addresses++;
     e->audit->summary.in_pins += where.where == SG__IN_PIN ? 1 : 0;
     e->audit->summary.in_graph += where.where == SG__IN_GRAPH ? 1 : 0;
-    if (where.where == SG__IN_PIN)
-        return examine_reach(e, word, e->step->session->pins[where.pin]);
+    if (where.where == SG__IN_PIN) {
+        status = watch_pin(e, word, e->step->session->pins[where.pin]);
+        return status == STEPGRAPH_OK ? examine_reach(e, word, e->step->session->pins[where.pin]) : status;
+    }
+    if (where.where == SG__IN_TABLE)
+        return examine_table(e, word);
     if (where.where != SG__IN_ALLOCATION)
         return STEPGRAPH_OK;
 
     e->unregistered++;
     allocation = &e->step->allocations.items[where.allocation - e->step->allocations.items];
     /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
-    if (word->place != SG__WORD_ARGUMENT && e->step->read.nodes[word->node].type == CU_GRAPH_NODE_TYPE_MEMCPY)
+    if (of_host_copy(e, word))
         allocation->copied = true;
     /* What is allowed is named once for each allocation, not thousands of times. */
     kind = kind_of_allocation(e, allocation, word->value);
     if (allocation->reported && (e->step->flags & permission(kind)) != 0)
         return STEPGRAPH_OK;
     allocation->reported = true;
-    sg__finding_begin(&f, kind, e->step, word->node);
-    f.argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
-    f.offset = word->offset;
-    f.bytes = 8;
-    f.before = word->value;
-    sg__finding_place(&f, (sg__word_place)word->place, place, sizeof place);
+    begin_word(e, &f, kind, word, place, sizeof place);
     sg__describe_address(e->step, word->value, word->node, what, sizeof what);
     snprintf(f.text, sizeof f.text, "%s   0x%llx (%s)", place, (unsigned long long)word->value, what);
     return add(e, &f);
@@ -385,27 +498,63 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
     return add(e, &f);
 }
 
+/* The first word that lies in a pin; NULL: only lists of commits have it. */
+static const sg__graph_word *first_word_in(const sg__graph *graph, const stepgraph_pin *pin)
+{
+    for (size_t i = 0; i < graph->n_words; i++)
+        if (graph->words[i].value >= pin->address && graph->words[i].value < pin->address + pin->bytes)
+            return &graph->words[i];
+    return NULL;
+}
+
+/* The pin's memory is gone; why says how. */
+static stepgraph_status report_adopted(examination *e, const stepgraph_pin *pin, const char *why)
+{
+    const sg__graph_word *word = first_word_in(&e->step->read, pin);
+    stepgraph_status status;
+    stepgraph_finding f;
+    sg__allocation now;
+    char place[256] = "";
+
+    status = sg__allocation_ask(e->step->session->driver, pin->address, &now);
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (word != NULL)
+        begin_word(e, &f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
+    else
+        sg__finding_begin(&f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
+    f.before = pin->address;
+    snprintf(f.text, sizeof f.text, "%.180s%s%.300s", place, place[0] != '\0' ? "   " : "", why);
+    return add(e, &f);
+}
+
 /* Adopted memory may have gone while the step recorded. */
 static stepgraph_status examine_adopted(examination *e)
 {
     const stepgraph_session *session = e->step->session;
     stepgraph_status status = STEPGRAPH_OK;
+    stepgraph_error_info why;
 
     for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
-        stepgraph_error_info why;
-        stepgraph_finding f;
         if (!e->used[i])
             continue;
         status = sg__pin_check(session->pins[i]);
         if (status != STEPGRAPH_ERR_REFUSED)
             continue;
         sg__error_get(&why);
-        sg__finding_begin(&f, STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
-        f.before = session->pins[i]->address;
-        snprintf(f.text, sizeof f.text, "%.500s", why.message);
-        status = add(e, &f);
+        status = report_adopted(e, session->pins[i], why.message);
     }
     return status;
+}
+
+/* A range of bytes is used; of one whose extent is unknown, the first. */
+static void mark_range(examination *e, CUdeviceptr start, uint64_t bytes)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = start + (bytes != 0 ? bytes : 1);
+
+    for (size_t i = sg__pin_index(session, start); i < session->n_pins && session->pins[i]->address < end; i++)
+        e->used[i] = true;
 }
 
 /* The pins that the graph refers to. Where a node could not be read, nobody knows: then all of them. */
@@ -414,16 +563,11 @@ static void mark_used(examination *e)
     const stepgraph_step *step = e->step;
     const stepgraph_session *session = step->session;
 
-    for (size_t i = 0; i < step->read.n_words; i++) {
-        size_t index = sg__pin_index(session, step->read.words[i].value);
-        if (index < session->n_pins && session->pins[index]->address <= step->read.words[i].value)
-            e->used[index] = true;
-    }
+    for (size_t i = 0; i < step->read.n_words; i++)
+        mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
     for (size_t i = 0; i < step->n_sources; i++) {
-        size_t index = sg__pin_index(session, step->sources[i].address);
-        e->used[sg__pin_index(session, step->sources[i].pin->address)] = true;
-        if (index < session->n_pins && session->pins[index]->address <= step->sources[i].address)
-            e->used[index] = true;
+        mark_range(e, step->sources[i].pin->address, 1);
+        mark_range(e, step->sources[i].address, step->sources[i].pin->bytes);
     }
     if (step->read.n_unread > 0)
         memset(e->used, true, session->n_pins);
@@ -460,6 +604,16 @@ bool sg__step_uses(const stepgraph_step *step, const stepgraph_pin *pin)
     return step->n_used > 0 && bsearch(&pin, step->used, step->n_used, sizeof *step->used, by_address) != NULL;
 }
 
+/* The driver knows an allocation by a number that it never uses again, so one pin stands for all that were adopted from it. They are
+ * neighbours in step->used. */
+static void watch(stepgraph_step *step, stepgraph_pin *pin)
+{
+    if (!pin->adopted || !pin->verifiable)
+        return;
+    if (step->n_watched == 0 || step->watched[step->n_watched - 1]->buffer_id != pin->buffer_id)
+        step->watched[step->n_watched++] = pin;
+}
+
 static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
 {
     const stepgraph_session *session = step->session;
@@ -468,16 +622,16 @@ static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
     for (size_t i = 0; i < session->n_pins; i++)
         n += used[i] ? 1 : 0;
     step->used = malloc((n + 1) * sizeof *step->used);
+    step->watched = malloc((n + 1) * sizeof *step->watched);
     step->used_feeds = calloc(n + 1, sizeof *step->used_feeds);
-    if (step->used == NULL || step->used_feeds == NULL)
+    if (step->used == NULL || step->watched == NULL || step->used_feeds == NULL)
         return sg__fail_memory("host", n * sizeof *step->used);
-    step->watches_adopted = false;
     for (size_t i = 0; i < session->n_pins; i++)
         if (used[i]) {
             stepgraph_pin *pin = session->pins[i];
             pin->users++;
-            step->watches_adopted |= pin->adopted && pin->verifiable;
             step->used[step->n_used++] = pin;
+            watch(step, pin);
         }
     step->stats.pins_used = step->n_used;
     return STEPGRAPH_OK;
@@ -522,8 +676,7 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s'", step->name);
-    stepgraph_audit_destroy(step->audit);
-    step->audit = e.audit = sg__audit_new(title);
+    e.audit = sg__audit_new(title);
     e.used = calloc(step->session->n_pins + 1, sizeof *e.used);
     if (e.used == NULL)
         status = sg__fail_memory("host", step->session->n_pins);
@@ -532,5 +685,13 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     free(e.used);
     free(e.formers);
     sg__graph_free_words(&step->read);
-    return status == STEPGRAPH_OK ? sg__audit_finish(e.audit) : status;
+    if (status == STEPGRAPH_OK)
+        status = sg__audit_finish(e.audit);
+    stepgraph_audit_destroy(step->audit);
+    step->audit = e.audit;
+    if (status != STEPGRAPH_OK) { /* Half a report is none. */
+        stepgraph_audit_destroy(step->audit);
+        step->audit = NULL;
+    }
+    return status;
 }

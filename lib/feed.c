@@ -22,6 +22,7 @@ struct sg__bank {
     uint64_t round;     /* Counts the openings: a pin whose fed_round is another has not been fed since. */
     uint64_t low, high; /* The part of the slot that changed. */
     size_t n_fed;
+    uint64_t bytes_fed; /* Of these; as much as high - low where nothing lies in between. */
 };
 
 /* ---- banks ------------------------------------------------------------------------------------------------------- */
@@ -106,8 +107,10 @@ void sg__bank_leave(stepgraph_pin *pin)
     *link = pin->next_in_bank;
     bank->n_pins--;
     bank->n_adopted -= pin->adopted ? 1 : 0;
-    if (bank->open && pin->fed_round == bank->round)
+    if (bank->open && pin->fed_round == bank->round) {
         bank->n_fed--;
+        bank->bytes_fed -= pin->bytes;
+    }
     if (bank->n_pins == 0) {
         bank->used = 0;
         bank->open = false;
@@ -156,16 +159,19 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
         bank->low = bank->bytes;
         bank->high = 0;
         bank->n_fed = 0;
+        bank->bytes_fed = 0;
         session->fed = true;
     }
     place = sg__ring_slot(&bank->ring, bank->ring.slot) + pin->offset;
     memcpy(place, data, bytes);
-    memset(place + bytes, 0, pin->bytes - bytes);
+    if (bytes < pin->bytes)
+        memset(place + bytes, 0, pin->bytes - bytes);
 
     pin->slot = bank->ring.slot;
     if (pin->fed_round != bank->round) {
         pin->fed_round = bank->round;
         bank->n_fed++;
+        bank->bytes_fed += pin->bytes;
     }
     if (pin->offset < bank->low)
         bank->low = pin->offset;
@@ -212,8 +218,9 @@ static void carry_over(sg__bank *bank)
 {
     unsigned int slot = bank->ring.slot;
 
-    for (stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
-        if (pin->fed_round != bank->round && pin->offset >= bank->low && pin->offset < bank->high) {
+    /* The list runs from the highest offset down. */
+    for (stepgraph_pin *pin = bank->pins; pin != NULL && pin->offset >= bank->low; pin = pin->next_in_bank)
+        if (pin->fed_round != bank->round && pin->offset < bank->high) {
             if (pin->slot != slot)
                 memcpy(sg__ring_slot(&bank->ring, slot) + pin->offset, sg__ring_slot(&bank->ring, pin->slot) + pin->offset, pin->bytes);
             pin->slot = slot;
@@ -242,7 +249,7 @@ static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
     uint64_t bytes = bank->high - bank->low;
     stepgraph_status status;
 
-    if (bank->n_fed < bank->n_pins)
+    if (bank->n_fed < bank->n_pins && bank->bytes_fed < bytes)
         carry_over(bank);
     SG__CU(session->driver, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
            session->stream);

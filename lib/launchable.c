@@ -180,6 +180,5 @@ stepgraph_status sg__step_lists_again(stepgraph_step *step)
             return status;
     }
     step->lists_pending = false;
-    sg__table_rewind(step->tables);
-    return STEPGRAPH_OK;
+    return sg__table_renew(session, &step->tables, 2 * session->n_pins + 64);
 }

@@ -90,13 +90,23 @@ stepgraph_status sg__seen_add(stepgraph_session *session, const sg__allocation *
     return sg__allocation_add(&session->seen, item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
+/* " pin 'x'," where the memory is that of an adopted pin, else nothing. */
+static const char *pin_in(const stepgraph_step *step, const sg__allocation *allocation, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < step->n_used && text[0] == '\0'; i++)
+        if (step->used[i]->address >= allocation->start && step->used[i]->address < allocation->start + allocation->bytes)
+            snprintf(text, bytes, " pin '%.100s',", step->used[i]->name);
+    return text;
+}
+
 stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
 {
     for (size_t i = 0; i < step->allocations.n; i++) {
         const sg__allocation *was = &step->allocations.items[i];
         stepgraph_status status;
         sg__allocation is;
-        char name[160] = "a commit";
+        char name[256] = "a commit", pin[128];
 
         if (was->pool || (copied && !was->copied))
             continue;
@@ -106,7 +116,7 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
         if (is.type != 0 && is.buffer_id == was->buffer_id)
             continue;
         if (was->node < step->read.n_nodes)
-            snprintf(name, sizeof name, "node %u, '%.120s',", was->node, step->read.nodes[was->node].name);
+            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, step->read.nodes[was->node].name, pin_in(step, was, pin, sizeof pin));
         if (is.type == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
                             "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
@@ -180,6 +190,17 @@ static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, C
         snprintf(text, bytes, "%s '%s' + %llu", role_name(pin->role), pin->name, address - pin->address);
 }
 
+/* An address right behind a pin may be meant as its end. */
+static void describe_uncovered(const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
+{
+    const stepgraph_pin *before = sg__pin_at(session, address - 1);
+
+    if (before != NULL)
+        snprintf(text, bytes, "%llu bytes that no pin covers, right behind pin '%.80s'", (unsigned long long)allocation->bytes, before->name);
+    else
+        snprintf(text, bytes, "%llu bytes that no pin covers", (unsigned long long)allocation->bytes);
+}
+
 void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
 {
     const stepgraph_session *session = step->session;
@@ -207,7 +228,7 @@ void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint3
         else if (place.allocation->device != session->device)
             snprintf(text, bytes, "%llu bytes of device %d", (unsigned long long)place.allocation->bytes, place.allocation->device);
         else
-            snprintf(text, bytes, "%llu bytes that no pin covers", (unsigned long long)place.allocation->bytes);
+            describe_uncovered(session, place.allocation, address, text, bytes);
         return;
     case SG__NOWHERE:
         snprintf(text, bytes, "unknown memory");

@@ -18,9 +18,11 @@
 typedef struct sg__bank sg__bank;
 typedef struct sg__arenas sg__arenas;
 
-/* Launches by kind, from one source. */
+/* Launches by kind, from one source. Followed by so much that two counters never share a cache line: threads that count at once would wait
+ * for each other. */
 typedef struct sg__counter {
     _Atomic uint64_t n[STEPGRAPH_KINDS_ROOM];
+    char apart[64];
 } sg__counter;
 
 struct stepgraph_session {
@@ -41,7 +43,8 @@ struct stepgraph_session {
     stepgraph_session_info info;
 
     sg__counter host, wrapper, library;
-    _Atomic(const void *) counting_thread; /* The first thread that counted; NULL: nobody ever did. */
+    sg__counter host_first; /* Like host: what the first thread counted. It alone writes here, without an atomic add. */
+    _Atomic(const void *) counting_thread; /* That thread; NULL: nobody ever counted. */
     _Atomic bool many_threads;             /* Another one did too. */
 
     sg__kernels kernels;

@@ -154,16 +154,19 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
 static void drop_graph(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
+    bool idle = step->exec == NULL && step->spare == NULL;
 
     if ((step->exec != NULL || step->spare != NULL) && sg__session_lives(session) && session->capturing == NULL &&
         session->driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
-        (void)sg__session_wait(session);
+        idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
-    sg__table_free(session, &step->tables);
+    /* The next recording can use them again: freeing device memory waits for all that runs on the device. */
+    if (!idle)
+        sg__table_free(session, &step->tables);
     step->exec = step->spare = NULL;
     step->graph = NULL;
     step->lists_pending = false;
@@ -171,13 +174,15 @@ static void drop_graph(stepgraph_step *step)
     for (size_t i = 0; i < step->n_used; i++)
         step->used[i]->users--;
     free(step->used);
+    free(step->watched);
     free(step->used_feeds);
     free(step->sources);
     step->used = NULL;
+    step->watched = NULL;
     step->used_feeds = NULL;
     step->sources = NULL;
-    step->n_used = step->n_sources = 0;
-    step->watches_adopted = step->watches_copies = step->not_run = step->outputs_stale = false;
+    step->n_used = step->n_watched = step->n_sources = 0;
+    step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
     step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
@@ -235,7 +240,7 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
-    status = sg__table_add(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    status = sg__table_renew(step->session, &step->tables, 2 * step->session->n_pins + 64);
     sg__leave(step->session);
     if (status == STEPGRAPH_OK)
         move(step, STEPGRAPH_STEP_PREPARED);
@@ -276,7 +281,8 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
     session->recorded = step;
-    step->kernels_before = sg__counted(session, STEPGRAPH_KIND_KERNEL);
+    for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
+        step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);
     sg__arenas_record(session);
     move(step, STEPGRAPH_STEP_CAPTURING);
@@ -430,8 +436,8 @@ static void note_feeds(stepgraph_step *step)
 /* All memory that is not the library's own is still what it was when the step was recorded. */
 static stepgraph_status check_alive(const stepgraph_step *step)
 {
-    for (size_t i = 0; step->watches_adopted && i < step->n_used; i++) {
-        stepgraph_status status = sg__pin_check(step->used[i]);
+    for (size_t i = 0; i < step->n_watched; i++) {
+        stepgraph_status status = sg__pin_check(step->watched[i]);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
@@ -547,25 +553,19 @@ stepgraph_status sg__step_record_again(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
     CUgraphExec exec = step->exec != NULL ? step->exec : step->spare;
-    sg__table *tables = step->tables;
     stepgraph_status status;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    if (tables != NULL)
-        status = sg__step_lists_again(step);
-    else
-        status = sg__table_add(session, &tables, 2 * session->n_pins + 64);
+    status = sg__step_lists_again(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
 
     step->exec = step->spare = NULL;
-    step->tables = NULL;
     drop_graph(step);
     step->spare = exec;
-    step->tables = tables;
     step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
     stepgraph_audit_destroy(step->audit);
     step->audit = NULL;
@@ -603,6 +603,7 @@ void stepgraph_step_destroy(stepgraph_step *step)
     if (step == NULL)
         return;
     unwind(step);
+    sg__table_free(step->session, &step->tables);
     sg__sides_free(step);
     sg__stages_free(step);
     sg__bury(step->session, SG__GRAVE_EVENT, (uintptr_t)step->lists_sent);

@@ -36,7 +36,7 @@ struct stepgraph_step {
     /* While recording. */
     sg__recording recording;
     sg__table *tables;
-    uint64_t kernels_before; /* Counted when the recording began. */
+    uint64_t counted_before[STEPGRAPH_KINDS]; /* When the recording began. */
     uint64_t pin_kernels, pin_copies, pin_bytes;
     sg__source *sources;
     size_t n_sources;
@@ -48,7 +48,8 @@ struct stepgraph_step {
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
-    bool watches_adopted; /* Some of them are adopted and can be verified. */
+    stepgraph_pin **watched; /* Of those that are adopted and can be verified, one for each allocation. */
+    size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */

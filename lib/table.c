@@ -18,7 +18,8 @@ static void free_one(stepgraph_session *session, sg__table *table)
     free(table);
 }
 
-stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, size_t n)
+/* In front of *list. */
+static stepgraph_status table_add(stepgraph_session *session, sg__table **list, size_t n)
 {
     sg__table *table = calloc(1, sizeof *table);
     stepgraph_status status;
@@ -40,12 +41,22 @@ stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, siz
     return STEPGRAPH_OK;
 }
 
+stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list, size_t n)
+{
+    if (*list != NULL && (*list)->next == NULL && (*list)->room >= n) {
+        (*list)->used = 0;
+        return STEPGRAPH_OK;
+    }
+    sg__table_free(session, list);
+    return table_add(session, list, n);
+}
+
 stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out)
 {
     sg__table *table = *list;
 
     if (table == NULL || table->room - table->used < n) {
-        stepgraph_status status = sg__table_add(session, list, n);
+        stepgraph_status status = table_add(session, list, n);
         if (status != STEPGRAPH_OK)
             return status;
         table = *list;
@@ -91,12 +102,6 @@ uint64_t sg__table_bytes(const sg__table *list)
     for (; list != NULL; list = list->next)
         bytes += list->room * sizeof(sg__range);
     return bytes;
-}
-
-void sg__table_rewind(sg__table *list)
-{
-    for (; list != NULL; list = list->next)
-        list->used = 0;
 }
 
 void sg__table_free(stepgraph_session *session, sg__table **list)

@@ -9,8 +9,8 @@
 
 typedef struct sg__table sg__table;
 
-/* Room for n ranges in device memory, in front of *list. */
-stepgraph_status sg__table_add(stepgraph_session *session, sg__table **list, size_t n);
+/* One list for a new recording, all of it free, with room for n ranges: the one that is there if it is large enough and no longer in use. */
+stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list, size_t n);
 
 /* Take room for n ranges that stand together, from *list or from new memory. */
 stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out);
@@ -21,10 +21,9 @@ stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *lis
 /* Whether address lies in one of the lists. */
 bool sg__table_holds(const sg__table *list, CUdeviceptr address);
 
-/* Whether anything was taken, bytes of device memory in all, and all of it free again. */
+/* Whether anything was taken, and bytes of device memory in all. */
 bool sg__table_used(const sg__table *list);
 uint64_t sg__table_bytes(const sg__table *list);
-void sg__table_rewind(sg__table *list);
 
 void sg__table_free(stepgraph_session *session, sg__table **list);
 

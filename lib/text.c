@@ -28,16 +28,37 @@ void sg__text_add(sg__text *text, const char *format, ...)
     va_end(again);
 }
 
+size_t sg__text_character(const char *text)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
 void sg__text_quoted(sg__text *text, const char *string)
 {
+    const char *plain = string; /* From here on nothing is special. */
+
     sg__text_add(text, "\"");
-    for (; *string != '\0'; string++) {
-        if (*string == '"' || *string == '\\')
-            sg__text_add(text, "\\%c", *string);
+    while (*string != '\0') {
+        size_t n = sg__text_character(string);
+        if (n != 0 && *string != '"' && *string != '\\' && (unsigned char)*string >= 0x20) {
+            string += n;
+            continue;
+        }
+        sg__text_add(text, "%.*s", (int)(string - plain), plain);
+        if (n == 0)
+            sg__text_add(text, "\\ufffd");
         else if ((unsigned char)*string < 0x20)
             sg__text_add(text, "\\u%04x", (unsigned char)*string);
         else
-            sg__text_add(text, "%c", *string);
+            sg__text_add(text, "\\%c", *string);
+        plain = ++string;
     }
+    sg__text_add(text, "%.*s", (int)(string - plain), plain);
     sg__text_add(text, "\"");
 }

@@ -3,6 +3,8 @@
 Meson's own runner would set the environment of cusim; here the same programs run on DRIVER. Called by card.sh.
 """
 import datetime
+import glob
+import importlib.util
 import json
 import os
 import re
@@ -14,10 +16,7 @@ import time
 
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 # Seconds of one program.
-LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120}
-KEYS = """driver device steps launches_per_step pins pin_launches_per_step pin_bytes unpinned.identical pinned.identical
-    host_us_per_step.fresh host_us_per_step.replay device_us_per_step.fresh device_us_per_step.replay step_us.fresh step_us.replay
-    verdict loss.first loss.last""".split()  # Of the quick start
+LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150}
 deadline = time.monotonic() + seconds
 os.makedirs(out, exist_ok=True)
 
@@ -114,8 +113,7 @@ for test in suite(tests, "unit"):
     status, text = run("unit", test["name"], command, test["env"])
     count("unit", test["name"], status, text)
     if probe:
-        figures.append("launches:")
-        figures += [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)]
+        figures += ["launches:"] + [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)] + [""]
 
 for test in suite(tests, "conformance"):
     status, text = run("conformance", test["name"], on_this_driver(test["cmd"]), test["env"])
@@ -139,7 +137,11 @@ if os.path.exists(quickstart):
     try:
         with open(found, encoding="utf-8") as f:
             data = json.load(f)
-        for key in KEYS:
+        for key in (
+            *("driver", "device", "steps", "launches_per_step", "pins", "pin_launches_per_step", "pin_bytes", "unpinned.identical"),
+            *("pinned.identical", "host_us_per_step.fresh", "host_us_per_step.replay", "device_us_per_step.fresh"),
+            *("device_us_per_step.replay", "step_us.fresh", "step_us.replay", "verdict", "loss.first", "loss.last"),
+        ):
             value = data
             for part in key.split("."):
                 value = value.get(part) if isinstance(value, dict) else None
@@ -147,11 +149,42 @@ if os.path.exists(quickstart):
     except (OSError, ValueError) as error:
         figures.append(f"quickstart: no figures: {error}")
 
+# Host frameworks, where they are: each script's last line is JSON, with its cases.
+table = []
+libraries = sorted(glob.glob(os.path.join(build, "lib/libstepgraph.so")))
+scripts = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks/audit_*.py")))
+if driver != "libcuda.so.1" or not importlib.util.find_spec("torch"):
+    table.append(f"frameworks: left out: {'no PyTorch' if driver == 'libcuda.so.1' else 'not on a card'}")
+    scripts = []
+for script in scripts:
+    name = os.path.splitext(os.path.basename(script))[0]
+    status, text = run("frameworks", name, [sys.executable, script], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
+    *said, last = text.strip().splitlines() or [""]
+    try:
+        told = json.loads(last)
+        cases = told["cases"]
+    except (KeyError, TypeError, ValueError):
+        count("frameworks", name, status, text)
+        table.append(f"{name}: {last if status == 77 else 'no figures'}")
+        continue
+    count("frameworks", name, status, "\n".join(said))
+    with open(os.path.join(out, f"{name}.json"), "w", encoding="utf-8") as f:
+        json.dump(told, f, indent=1)
+    for case in cases:
+        said = "wrong" if case["wrong"] else "left out" if "left_out" in case else "ok"
+        keys = ("nodes", "kernels_read_share", "addresses", "end_us_per_node", "instantiate_us", "compare_us_per_node", "faults", "false")
+        numbers = " ".join(f"{case.get(key, '-')!s:>9}" for key in keys)
+        table.append(f"{name[6:] + ': ' + case['case']:58.58} {numbers}  {said}")
+if any(line.endswith(("ok", "wrong", "left out")) for line in table):
+    heads = ("nodes", "read", "addresses", "end/node", "inst. us", "cmp/node", "faults", "false")
+    table.insert(0, f"{'audit of frameworks, times in us':58} " + " ".join(f"{head:>9}" for head in heads))
+
 for test in suite(benchmarks, "bench"):
-    status, text = run("bench", test["name"], on_this_driver(test["cmd"]), test["env"])
+    command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]
+    status, text = run("bench", test["name"], command, test["env"])
     count("bench", test["name"], status, text)
-    figures.append(f"{test['name']}:")
-    figures += ["    " + line for line in text.strip().splitlines()[-25:]]
+    # The short table that it ends with.
+    figures += text.strip().rpartition("\n\n")[2].splitlines()[-15:] if status == 0 else []
 
 
 def card():
@@ -167,6 +200,7 @@ lines += failures + ([""] if failures else [])
 lines += figures + ([""] if figures else [])
 lines += [f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7}"]
 lines += [f"{name:12} {row[0]:7} {row[1]:7} {row[2]:7}" for name, row in rows.items()]
+lines += [""] + table
 with open(os.path.join(out, "summary.txt"), "w", encoding="utf-8") as f:
     f.write("\n".join(lines) + "\n")
 # One file for all logs, so that they are easily brought home.

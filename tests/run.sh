@@ -12,7 +12,7 @@ suites='unit conformance examples downstream docs abi cusim bench hostile'
 usage()
 {
     say "usage: sh tests/run.sh [suite]"
-    say "suites: $suites: one of them; none: all but bench"
+    say "suites: $suites: one of them; none: all"
     say "        sanitize: unit and examples under the address and undefined behaviour sanitizers, in build-asan/"
 }
 
@@ -51,19 +51,14 @@ fi
 build "$folder"
 
 # Suites are named with the project, since a subproject may have one of the same name; 'cusim' is all of that subproject.
-log=testlog
 case $suite in
 all) set -- ;;
 sanitize) set -- --suite stepgraph:unit --suite stepgraph:examples --timeout-multiplier 4 ;;
-bench)
-    set -- --benchmark --suite stepgraph:bench
-    log=benchmarklog
-    ;;
 cusim) set -- --suite cusim ;;
 *) set -- --suite "stepgraph:$suite" ;;
 esac
 
-rm -f "$folder/meson-logs/$log.json"
+rm -f "$folder/meson-logs/testlog.json"
 status=0
 meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || status=$?
-python3 "$root/tests/results.py" "$folder/meson-logs/$log.json" "$status"
+python3 "$root/tests/results.py" "$folder/meson-logs/testlog.json" "$status"

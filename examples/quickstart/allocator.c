@@ -71,6 +71,25 @@ void cache_free(struct cache *cache, struct block *block)
     cache->free[block->pooled] = block;
 }
 
+/* In every recording the same step is to get the same blocks, or recordings could not be compared. The first one took the blocks
+ * of the pool from the lowest upwards, so that is how they are laid out again. */
+void cache_record(struct cache *cache, bool on)
+{
+    struct block *sorted = NULL;
+
+    cache->private = on;
+    while (on && cache->free[true] != NULL) {
+        struct block *block = cache->free[true], **link = &sorted;
+        cache->free[true] = block->next_free;
+        while (*link != NULL && (*link)->address < block->address)
+            link = &(*link)->next_free;
+        block->next_free = *link;
+        *link = block;
+    }
+    if (on)
+        cache->free[true] = sorted;
+}
+
 int cache_destroy(struct cache *cache)
 {
     int status = 0;

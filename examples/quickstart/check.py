@@ -1,10 +1,11 @@
 """Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART WHAT
 
-WHAT is default, break-pin, bad-input or faults.
+WHAT is default, break-pin, break-scalar, draw, bad-input or faults.
 """
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,8 @@ def default(folder):
     check(all(s["host_us"] >= 0 and s["device_us"] >= 0 for s in data["stages"] if s["launches"]), "a stage without its times")
     check(data["pins"] > 60 and data["pin_bytes"] > 0, "pins")
     check(data["pin_launches_per_step"] == 1, f"pin_launches_per_step: {data['pin_launches_per_step']}")
+    check("nothing found that a graph would freeze" in result.stdout, "does not say that two recordings were compared")
+    check(data["audit"]["faults"] == 0 and data["audit"]["nodes"] > 60 and data["audit"]["bytes"] > 1000, f"audit: {data['audit']}")
     check(data["unpinned"]["identical"] is False and data["unpinned"]["differing_bytes"] > 0, "unpinned")
     check(data["pinned"]["identical"] is True and data["pinned"]["differing_bytes"] == 0, "pinned")
     check(data["pinned"]["checksum"]["fresh"] == data["pinned"]["checksum"]["replay"], "checksums")
@@ -55,12 +58,41 @@ def default(folder):
 
 
 def break_pin(folder):
-    """The library refuses, naming what."""
+    """The library refuses, naming what; and the comparison names the buffers that the parameter moves between."""
     path = folder / "out.json"
     result = run("--driver", "cusim", "--break", "pin", "--json", str(path))
     check(result.returncode == 3, words_of(result))
     check("linear" in result.stderr and "pin" in result.stderr, f"the kernel is not named: {result.stderr}")
-    check("linear" in json.loads(path.read_text())["refused"], "the data do not say why")
+    sentence = r"linear  arg 1 \+0   moved pointer   0x[0-9a-f]+ \(\d+ bytes that no pin covers\) -> 0x[0-9a-f]+ \(scratch 'private pool'.*\)"
+    check(re.search(sentence, result.stdout), f"the comparison does not name kernel, argument and buffers: {result.stdout}")
+    data = json.loads(path.read_text())
+    check("linear" in data["refused"], "the data do not say why")
+    check(data["audit"]["faults"] == 3, f"the kernels that read the parameter are three: {data['audit']}")
+
+
+def break_scalar(folder):
+    """The comparison names kernel, argument and values of the learning rate, and nothing is replayed."""
+    path = folder / "out.json"
+    result = run("--driver", "cusim", "--break", "scalar", "--layers", "2", "--json", str(path))
+    check(result.returncode == 3, words_of(result))
+    named = re.findall(r"adamw_by_value  arg 7 \+0   changing scalar   4 bytes .*as float ([0-9.e-]+) -> ([0-9.e-]+),", result.stdout)
+    check(len(named) == 9, f"one kernel for each parameter: {result.stdout}")
+    check(all(0 < float(before) < float(after) for before, after in named), f"the values: {named}")
+    check("make it a CELL" in result.stdout, f"no advice: {result.stdout}")
+    check("adamw_by_value  arg 7" in result.stderr and result.stderr.count("\n") == 1, f"not one line: {result.stderr}")
+    check("Training" not in result.stdout, "it trained all the same")
+    data = json.loads(path.read_text())
+    check("adamw_by_value" in data["refused"] and data["audit"]["faults"] == 9, f"the data do not say why: {data}")
+
+
+def draw(folder):
+    """The graph for Graphviz: kernels, stages, and a pin that is handed on."""
+    path = folder / "step.dot"
+    result = run("--driver", "cusim", "--layers", "1", "--steps", "3", "--check", "3", "--draw", str(path))
+    check(result.returncode == 0, words_of(result))
+    text = path.read_text()
+    for words in 'label="forward"', '[label="softmax_loss"]', "rate, adamw.decay", "n0 -> n1;":
+        check(words in text, f"{words} is not in: {text}")
 
 
 def bad_input(folder):
@@ -98,6 +130,8 @@ def bad_input(folder):
         (["--" + "x" * 4000], "no option"),
         (["steps"], "steps"),
         (["--json", str(folder / "no" / "such" / "folder")], "cannot write"),
+        (["--draw", str(folder / "no" / "such" / "folder")], "cannot write"),
+        (["--draw", ""], "name of a file"),
     ]
     for options, words in cases:
         one_line(run(*good, *options), options, words)
@@ -128,7 +162,14 @@ def one_line(result, case, words):
 
 
 with tempfile.TemporaryDirectory() as name:
-    {"default": default, "break-pin": break_pin, "bad-input": bad_input, "faults": faults}[what](pathlib.Path(name))
+    {
+        "default": default,
+        "break-pin": break_pin,
+        "break-scalar": break_scalar,
+        "draw": draw,
+        "bad-input": bad_input,
+        "faults": faults,
+    }[what](pathlib.Path(name))
 for words in failures:
     print(words)
 sys.exit(1 if failures else 0)

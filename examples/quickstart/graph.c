@@ -24,9 +24,9 @@ int graph_record(struct model *model, stepgraph_step *step, stepgraph_status *st
     TRY(library(stepgraph_step_capture(step)));
 
     /* The graph goes on using the blocks that it is recorded with, so they come from a pool of its own. */
-    model->cache.private = true;
+    cache_record(&model->cache, true);
     int status = step_enqueue(model, step);
-    model->cache.private = false;
+    cache_record(&model->cache, false);
 
     /* Whatever happened, this ends the recording; and it looks at what was recorded. */
     *status_out = stepgraph_step_end(step);

@@ -233,16 +233,11 @@ extern "C" __global__ void count_step(float *decay, float beta1, float beta2)
     decay[1] *= beta2;
 }
 
-/* AdamW, out of place: the new parameter and moments go to memory of their own. The learning rate is read from the device, so that a
- * graph does not freeze it; the other constants really are constant. */
-extern "C" __global__ void adamw(float *p_new, float *m_new, float *v_new, const float *p, const float *m, const float *v,
-                                 const float *gradient, const float *rate, const float *decay, float beta1, float beta2,
-                                 float weight_decay, int n)
+/* One number of AdamW. */
+static __device__ void adamw_one(int i, float *p_new, float *m_new, float *v_new, const float *p, const float *m, const float *v,
+                                 const float *gradient, float rate, const float *decay, float beta1, float beta2,
+                                 float weight_decay)
 {
-    int i = thread_index();
-    if (i >= n)
-        return;
-
     float g = gradient[i];
     float first = beta1 * m[i] + (1.0f - beta1) * g;
     float second = beta2 * v[i] + (1.0f - beta2) * g * g;
@@ -250,7 +245,28 @@ extern "C" __global__ void adamw(float *p_new, float *m_new, float *v_new, const
 
     m_new[i] = first;
     v_new[i] = second;
-    p_new[i] = p[i] - *rate * (step + weight_decay * p[i]);
+    p_new[i] = p[i] - rate * (step + weight_decay * p[i]);
+}
+
+/* AdamW, out of place: the new parameter and moments go to memory of their own. The learning rate is read from the device, so that a
+ * graph does not freeze it; the other constants really are constant. */
+extern "C" __global__ void adamw(float *p_new, float *m_new, float *v_new, const float *p, const float *m, const float *v,
+                                 const float *gradient, const float *rate, const float *decay, float beta1, float beta2,
+                                 float weight_decay, int n)
+{
+    int i = thread_index();
+    if (i < n)
+        adamw_one(i, p_new, m_new, v_new, p, m, v, gradient, *rate, decay, beta1, beta2, weight_decay);
+}
+
+/* The same with the learning rate as an argument, which a graph does freeze: for --break scalar. */
+extern "C" __global__ void adamw_by_value(float *p_new, float *m_new, float *v_new, const float *p, const float *m, const float *v,
+                                          const float *gradient, float rate, const float *decay, float beta1, float beta2,
+                                          float weight_decay, int n)
+{
+    int i = thread_index();
+    if (i < n)
+        adamw_one(i, p_new, m_new, v_new, p, m, v, gradient, rate, decay, beta1, beta2, weight_decay);
 }
 
 /* Put each row back on the sphere of the given radius, out of place. One thread per row. */

@@ -1,5 +1,5 @@
 /*
- * Introduces the order of things: open a session, make pins, run, record, prove, decide, replay. And how errors are told.
+ * Introduces the order of things: open a session, make pins, run, audit, record, prove, decide, replay. And how errors are told.
  */
 #include "quickstart.h"
 
@@ -48,7 +48,7 @@ static int tell(struct model *model, stepgraph_step *step, struct findings *find
 {
     const struct options *options = model->options;
 
-    if (!options->break_pin) {
+    if (!options->break_pin && !options->break_scalar) {
         TRY(story_unpinned(model, findings));
         report_unpinned(model, findings);
     }
@@ -94,22 +94,35 @@ static int run(const struct options *options, const struct text *text, FILE *jso
     if (json != NULL && status == EXIT_REFUSED) {
         stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
         stepgraph_step_error(step, &error);
-        report_refusal_json(json, &model, error.message);
+        report_refusal_json(json, &model, &findings, *error.message != 0 ? error.message : stepgraph_audit_text(findings.audit));
     } else if (json != NULL && findings.progress.seconds > 0) {
         report_json(json, &model, &findings);
     }
 
     /* In reverse: what was recorded, what it was recorded over, the session. */
+    stepgraph_audit_destroy(findings.audit);
     stepgraph_step_destroy(step);
     int destroyed = model_destroy(&model), closed = driver_close(&driver);
     return status != 0 ? status : destroyed != 0 ? destroyed : closed;
+}
+
+/* Made, or emptied, and open; NULL if `path` is NULL. */
+static int create(const char *option, const char *path, FILE **file_out)
+{
+    *file_out = NULL;
+    if (path == NULL)
+        return 0;
+    *file_out = fopen(path, "w");
+    if (*file_out == NULL)
+        return fail(EXIT_INPUT, "cannot write '%s': %s; give another file with %s", path, strerror(errno), option);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct options options;
     struct text text = {0};
-    FILE *json = NULL;
+    FILE *json = NULL, *draw = NULL;
 
     int status = options_read(&options, argc, argv);
     if (status != 0)
@@ -120,11 +133,12 @@ int main(int argc, char **argv)
     }
 
     status = text_load(&text, &options);
-    if (status == 0 && options.json != NULL) {
-        json = fopen(options.json, "w");
-        if (json == NULL)
-            status = fail(EXIT_INPUT, "cannot write '%s': %s; give another file with --json", options.json, strerror(errno));
-    }
+    if (status == 0)
+        status = create("--json", options.json, &json);
+    if (status == 0)
+        status = create("--draw", options.draw, &draw);
+    if (draw != NULL)
+        fclose(draw); /* The library writes it: this only asked whether it can. */
     if (status == 0)
         status = run(&options, &text, json);
     if (json != NULL && fclose(json) != 0 && status == 0)

@@ -56,7 +56,8 @@ void options_help(void)
         "  --text     FILE   what to learn (this project's own documentation)\n"
         "  --driver   WHICH  cuda: a card; cusim: the software driver; auto: STEPGRAPH_DRIVER, else a card, else cusim (auto)\n"
         "  --json     FILE   write the findings as data\n"
-        "  --break    pin    leave one parameter without a pin: the library refuses to replay\n"
+        "  --draw     FILE   write the graph for Graphviz: dot -Tsvg FILE\n"
+        "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value. Refused, by name\n"
         "  --help\n\n"
         "Exit status: 0 fine; 1 a claim of the program did not come true; 2 bad input; 3 refused by the library.\n",
         defaults.rate, (int)defaults.seed);
@@ -99,11 +100,14 @@ static int read_option(struct options *options, const char *name, const char *va
             return fail(EXIT_INPUT, "--driver takes auto, cuda or cusim, not '%s'", value);
         options->driver = value;
     } else if (strcmp(name, "--break") == 0) {
-        if (strcmp(value, "pin") != 0)
-            return fail(EXIT_INPUT, "--break takes pin, not '%s'", value);
-        options->break_pin = true;
+        options->break_pin = strcmp(value, "pin") == 0;
+        options->break_scalar = strcmp(value, "scalar") == 0;
+        if (!options->break_pin && !options->break_scalar)
+            return fail(EXIT_INPUT, "--break takes pin or scalar, not '%s'", value);
     } else if (strcmp(name, "--json") == 0) {
         options->json = value;
+    } else if (strcmp(name, "--draw") == 0) {
+        options->draw = value;
     } else if (strcmp(name, "--text") == 0) {
         options->text = value;
     } else {
@@ -139,8 +143,10 @@ int options_read(struct options *options, int argc, char **argv)
         TRY(read_option(options, name, value));
     }
 
-    if ((options->json != NULL && *options->json == 0) || (options->text != NULL && *options->text == 0))
-        return fail(EXIT_INPUT, "--json and --text take the name of a file");
+    const char *const files[] = {options->json, options->draw, options->text};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i] != NULL && *files[i] == 0)
+            return fail(EXIT_INPUT, "--json, --draw and --text take the name of a file");
     /* Kernels number their threads with an int. */
     int64_t widest = (int64_t)options->context * options->vector;
     if (widest < options->width)

@@ -5,6 +5,7 @@
  *   model.c      the parameters, and the pins that keep them in place
  *   step.c       one training step, as any framework launches it
  *   graph.c      running that step launch by launch, recording it, replaying it
+ *   audit.c      two recordings compared: what a graph would freeze, before the first replay
  *   story.c      what goes wrong without pins, and the proof that nothing does with them
  *   train.c      the training itself
  *   allocator.c  why parameters move: a caching allocator
@@ -53,8 +54,9 @@ struct options {
     uint64_t seed;
     const char *driver; /* auto, cuda or cusim */
     const char *json;   /* NULL: none */
+    const char *draw;   /* NULL: no drawing */
     const char *text;   /* NULL: this project's documentation */
-    bool break_pin;
+    bool break_pin, break_scalar;
     bool help;
 };
 
@@ -80,7 +82,7 @@ void text_free(struct text *text);
 #define KERNELS(X) \
     X(one_hot) X(embed) X(linear) X(silu) X(inverse_rms) X(normalize) X(add) X(softmax_loss) X(mean) \
     X(linear_dx) X(linear_dw) X(linear_db) X(silu_dz) X(normalize_dgain) X(normalize_row) X(normalize_da) X(embed_dtable) \
-    X(count_step) X(adamw) X(retract) X(average)
+    X(count_step) X(adamw) X(adamw_by_value) X(retract) X(average)
 /* clang-format on */
 
 enum kernel {
@@ -131,11 +133,13 @@ struct cache {
     struct block *blocks;  /* All of them. */
     struct block *free[2]; /* Free blocks, latest first: those of the driver, those of the pool. */
     uint64_t pool, pool_bytes, pool_used;
-    bool private; /* Serve from the pool. */
+    bool private; /* Serve from the pool; see cache_record(). */
 };
 
 int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out);
 void cache_free(struct cache *cache, struct block *block);
+/* A recording begins, or is over: from here on blocks come from the private pool, or no longer do. */
+void cache_record(struct cache *cache, bool on);
 /* What an allocation of `bytes` really takes. */
 uint64_t cache_rounded(uint64_t bytes);
 int cache_destroy(struct cache *cache);
@@ -199,6 +203,7 @@ struct model {
     stepgraph_pin **commit_pins; /* Lists for stepgraph_pin_commit_many(). */
     uint64_t *commit_addresses;
     int *host_ids, *host_labels; /* The batch. */
+    float host_rate;             /* The learning rate, where --break scalar passes it by value. */
 };
 
 int model_create(struct model *model, const struct options *options, const struct text *text, struct driver *driver);
@@ -221,6 +226,13 @@ int graph_run_fresh(struct model *model, stepgraph_step *step, stepgraph_run kin
 int graph_record(struct model *model, stepgraph_step *step, stepgraph_status *status_out);
 /* Feed and run training step `number` by replaying the graph. */
 int graph_replay(struct model *model, stepgraph_step *step, int number, float *loss_out);
+
+/* ---- audit.c ----------------------------------------------------------------------------------------------------- */
+
+/* Record steps `number` and `number` + 1, and compare. Nothing runs; a tensor without a pin has no value afterwards. */
+int audit_compare(struct model *model, int number, stepgraph_audit **audit_out);
+/* 0 if a replay would repeat nothing that changes; else says what, and answers EXIT_REFUSED. */
+int audit_judge(const stepgraph_audit *audit);
 
 /* ---- state.c ----------------------------------------------------------------------------------------------------- */
 
@@ -267,8 +279,9 @@ struct measured {
 /* All that the program found out; report.c prints it. */
 struct findings {
     struct comparison unpinned, pinned;
-    int moved;          /* Parameters that lie elsewhere than where the unpinned graph looks for them. */
-    char refusal[1024]; /* The library's words about the unpinned graph. */
+    int moved;              /* Parameters that lie elsewhere than where the unpinned graph looks for them. */
+    char refusal[1024];     /* The library's words about the unpinned graph. */
+    stepgraph_audit *audit; /* Two recordings over pinned parameters, compared. */
     struct measured measured;
     struct progress progress;
 };
@@ -284,11 +297,12 @@ int train(struct model *model, stepgraph_step *step, struct progress *progress_o
 
 void report_start(const struct model *model);
 void report_unpinned(const struct model *model, const struct findings *findings);
+void report_audit(const stepgraph_audit *audit);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */
 void report_json(FILE *file, const struct model *model, const struct findings *findings);
-void report_refusal_json(FILE *file, const struct model *model, const char *words);
+void report_refusal_json(FILE *file, const struct model *model, const struct findings *findings, const char *words);
 
 /* ---- json.c ------------------------------------------------------------------------------------------------------ */
 

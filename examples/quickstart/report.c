@@ -4,6 +4,7 @@
 #include "quickstart.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 static const char *driver_kind(const struct driver *driver)
 {
@@ -84,6 +85,23 @@ void report_unpinned(const struct model *model, const struct findings *findings)
            findings->unpinned.steps, findings->unpinned.identical ? "RIGHT, which it should not be" : "wrong");
     report_comparison(&findings->unpinned);
     printf("  %d of %d parameters are not where the graph reads them.\n\n", findings->moved, model->parameter_count);
+    fflush(stdout);
+}
+
+void report_audit(const stepgraph_audit *audit)
+{
+    stepgraph_audit_summary summary = STEPGRAPH_AUDIT_SUMMARY_INIT;
+
+    stepgraph_audit_get_summary(audit, &summary);
+    if (summary.faults == 0) {
+        printf("Audit    two consecutive steps recorded and compared, %" PRIu64 " nodes, %" PRIu64
+               " bytes: nothing found that a graph would freeze\n\n",
+               summary.nodes, summary.bytes);
+    } else {
+        printf("Audit    two consecutive steps recorded and compared; a graph would freeze what changes from one to the next:\n");
+        print_words(stepgraph_audit_text(audit), INT_MAX);
+        printf("\n");
+    }
     fflush(stdout);
 }
 
@@ -237,6 +255,20 @@ static void json_measured(struct json *json, const struct measured *m)
     json_text(json, "verdict", answer((int32_t)v->answer));
 }
 
+static void json_audit(struct json *json, const stepgraph_audit *audit)
+{
+    stepgraph_audit_summary summary = STEPGRAPH_AUDIT_SUMMARY_INIT;
+
+    if (audit == NULL)
+        return;
+    stepgraph_audit_get_summary(audit, &summary);
+    json_open(json, "audit", '{');
+    json_number(json, "faults", (double)summary.faults);
+    json_number(json, "nodes", (double)summary.nodes);
+    json_number(json, "bytes", (double)summary.bytes);
+    json_close(json, '}');
+}
+
 void report_json(FILE *file, const struct model *model, const struct findings *findings)
 {
     struct json json = {file, 0, false};
@@ -247,6 +279,7 @@ void report_json(FILE *file, const struct model *model, const struct findings *f
     json_number(&json, "steps", model->options->steps);
     json_number(&json, "steps_per_second", model->options->steps / findings->progress.seconds);
     json_measured(&json, &findings->measured);
+    json_audit(&json, findings->audit);
     json_comparison(&json, "unpinned", &findings->unpinned);
     json_comparison(&json, "pinned", &findings->pinned);
     json_open(&json, "loss", '{');
@@ -256,12 +289,13 @@ void report_json(FILE *file, const struct model *model, const struct findings *f
     json_close(&json, '}');
 }
 
-void report_refusal_json(FILE *file, const struct model *model, const char *words)
+void report_refusal_json(FILE *file, const struct model *model, const struct findings *findings, const char *words)
 {
     struct json json = {file, 0, false};
 
     json_open(&json, NULL, '{');
     json_driver(&json, model);
     json_text(&json, "refused", words);
+    json_audit(&json, findings->audit);
     json_close(&json, '}');
 }

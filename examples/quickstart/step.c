@@ -46,7 +46,8 @@ int step_feed(struct model *model, int number)
 
     TRY(library(stepgraph_pin_feed(model->ids, model->host_ids, stepgraph_pin_bytes(model->ids))));
     TRY(library(stepgraph_pin_feed(model->labels, model->host_labels, stepgraph_pin_bytes(model->labels))));
-    return library(stepgraph_pin_feed_f32(model->rate, rate_of_step(o, number)));
+    model->host_rate = rate_of_step(o, number);
+    return library(stepgraph_pin_feed_f32(model->rate, model->host_rate));
 }
 
 /* ---- data, forward, backward ------------------------------------------------------------------------------------- */
@@ -158,7 +159,11 @@ static void replace(struct model *model, struct tensor *tensor, struct block *bl
 static int optimizer(struct model *model)
 {
     float beta1 = BETA1, beta2 = BETA2;
-    uint64_t rate = stepgraph_pin_address(model->rate), decay = model->decay.address;
+    uint64_t cell = stepgraph_pin_address(model->rate), decay = model->decay.address;
+    /* By its address in the cell, or by value, which a graph would freeze. */
+    bool by_value = model->options->break_scalar;
+    enum kernel adamw = by_value ? KERNEL_adamw_by_value : KERNEL_adamw;
+    void *rate = by_value ? (void *)&model->host_rate : (void *)&cell;
 
     LAUNCH(count_step, 1, &decay, &beta1, &beta2);
     for (int i = 0; i < model->parameter_count; i++) {
@@ -169,8 +174,10 @@ static int optimizer(struct model *model)
 
         for (int part = VALUE; part <= SECOND; part++)
             TRY(cache_allocate(&model->cache, value->bytes, &fresh[part]));
-        LAUNCH(adamw, count, &fresh[VALUE]->address, &fresh[FIRST]->address, &fresh[SECOND]->address, &value->address,
-               &first->address, &second->address, &p->gradient, &rate, &decay, &beta1, &beta2, &p->weight_decay, &count);
+        TRY(driver_launch(model->driver, adamw, count,
+                          (void *[]){&fresh[VALUE]->address, &fresh[FIRST]->address, &fresh[SECOND]->address, &value->address,
+                                     &first->address, &second->address, &p->gradient, rate, &decay, &beta1, &beta2,
+                                     &p->weight_decay, &count}));
         for (int part = VALUE; part <= SECOND; part++)
             replace(model, &p->part[part], fresh[part]);
     }

@@ -1,6 +1,6 @@
 /*
  * Introduces what this library is for: the same steps, launched one by one and replayed from a graph, compared bit for bit. First
- * over parameters that move, then over pinned ones.
+ * over parameters that move, then over pinned ones, after a look at what a graph would freeze.
  */
 #include "quickstart.h"
 
@@ -173,9 +173,22 @@ int story_pinned(struct model *model, stepgraph_step *step, struct findings *fin
     for (int i = 0; i < WARMUP_STEPS && result == 0; i++)
         result = graph_run_fresh(model, step, STEPGRAPH_RUN_WARMUP, i, NULL);
     if (result == 0)
+        result = audit_compare(model, 0, &findings->audit);
+    if (result == 0) {
+        report_audit(findings->audit);
+        result = state_load(model, &start);
+    }
+
+    /* What one recording shows, the library refuses here by itself. What only two show, the host refuses. */
+    if (result == 0)
         result = graph_record(model, step, &status);
     if (result == 0)
         result = library(status);
+    if (result == 0)
+        result = audit_judge(findings->audit);
+    if (result == 0 && model->options->draw != NULL)
+        result = library(stepgraph_step_draw(step, STEPGRAPH_DRAW_DOT, model->options->draw));
+
     if (result == 0)
         result = state_load(model, &start);
     if (result == 0)

@@ -21,10 +21,12 @@ typedef struct stepgraph_audit stepgraph_audit;
 
 /** What a finding is about. */
 typedef enum stepgraph_finding_kind {
-    STEPGRAPH_FINDING_MOVED_POINTER = 1,    /**< Another address in the next step: the replay would use the old one. */
+    STEPGRAPH_FINDING_MOVED_POINTER = 1,    /**< Another address in the next step: the replay would use the old one. No fault where both lie in
+                                                 the same SCRATCH, in which nothing outlives a step. */
     STEPGRAPH_FINDING_CHANGING_SCALAR = 2,  /**< Another value in the next step: the replay would repeat the old one. */
-    STEPGRAPH_FINDING_UNCLASSIFIED = 3,     /**< Bytes that differ even between two recordings of the *same* step: padding. No fault. */
-    STEPGRAPH_FINDING_TOPOLOGY = 4,         /**< The two recordings do not hold the same nodes. */
+    STEPGRAPH_FINDING_UNCLASSIFIED = 3,     /**< Bytes of a struct that differ even between two recordings of the *same* step: padding. No
+                                                 fault. */
+    STEPGRAPH_FINDING_TOPOLOGY = 4,         /**< The two recordings do not hold the same nodes, or not in the same order. */
     STEPGRAPH_FINDING_UNREGISTERED = 5,     /**< Live memory that no pin covers. */
     STEPGRAPH_FINDING_FREED = 6,            /**< An address whose memory was freed. */
     STEPGRAPH_FINDING_REPLACED = 7,         /**< An address that was freed and given out again. */
@@ -36,7 +38,8 @@ typedef enum stepgraph_finding_kind {
     STEPGRAPH_FINDING_ALLOCATION = 13,      /**< An allocation in the graph that nothing in the graph frees. */
     STEPGRAPH_FINDING_HOST_FUNCTION = 14,   /**< A host function, run at every replay. */
     STEPGRAPH_FINDING_EMPTY = 15,           /**< Nothing was recorded. */
-    STEPGRAPH_FINDING_ESCAPED = 16,         /**< Launches that were counted and not recorded. */
+    STEPGRAPH_FINDING_ESCAPED = 16,         /**< Kernels that were counted and not recorded. Copies and sets too, but those are no fault: the
+                                                 next batch may well travel on a stream of its own. */
     STEPGRAPH_FINDING_UNREAD = 17           /**< A node that could not be looked at. No fault, but not checked. */
 } stepgraph_finding_kind;
 
@@ -103,7 +106,9 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, 
  * @param[in]  a          READY: step k. A host that lets addresses pass unregistered (#STEPGRAPH_STEP_ALLOW_UNREGISTERED) finds here
  *                        whether they stay where they are.
  * @param[in]  b          READY: step k + 1, of the same session.
- * @param[in]  b_again    READY: step k + 1 once more, or NULL. Tells padding, which differs at random, from values that change.
+ * @param[in]  b_again    READY: step k + 1 once more, or NULL. Tells the padding of structs, which differs at random, from values that
+ *                        change. An argument of 1, 2, 4 or 8 bytes is a value; so is what goes on by the same amount each time, as a
+ *                        counter of the host's own does.
  * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
  *
  * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
@@ -140,7 +145,7 @@ typedef struct stepgraph_audit_config {
  *
  * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
- * @return Otherwise what stepgraph_step_end() or the callback answered.
+ * @return Otherwise what the callback answered, or stepgraph_step_end() where it has the cause.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */

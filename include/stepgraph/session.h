@@ -163,7 +163,7 @@ typedef enum stepgraph_kind {
 /**
  * Count @p n launches that the host itself made. To be called at the host's launch choke point.
  *
- * One relaxed atomic add; takes no lock, never fails, leaves the error record alone. An unknown @p kind counts as a kernel; NULL does
+ * At most one relaxed atomic add; takes no lock, never fails, leaves the error record alone. An unknown @p kind counts as a kernel; NULL does
  * nothing.
  *
  * @threads{any} @capture{yes} @waits{never} @since 0.1

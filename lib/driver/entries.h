@@ -60,6 +60,7 @@
     REQUIRED(GraphKernelNodeGetParams, 12000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)) \
     REQUIRED(GraphMemcpyNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMCPY3D *params)) \
     REQUIRED(GraphMemsetNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)) \
+    REQUIRED(GraphHostNodeGetParams, 10000, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)) \
     REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
     REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
     REQUIRED(GraphGetEdges, 10000, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)) \

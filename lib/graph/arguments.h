@@ -40,4 +40,19 @@ static inline const unsigned char *sg__argument(const sg__arguments *arguments, 
     return arguments->packed != NULL && offset + bytes <= arguments->packed_bytes ? arguments->packed + offset : NULL;
 }
 
+/* Where a copy begins in one of its operands. */
+static inline uint64_t sg__copy_source(const CUDA_MEMCPY3D *copy)
+{
+    uint64_t start = copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->srcHost : copy->srcDevice;
+
+    return start + copy->srcXInBytes + (copy->srcY + copy->srcZ * copy->srcHeight) * copy->srcPitch;
+}
+
+static inline uint64_t sg__copy_destination(const CUDA_MEMCPY3D *copy)
+{
+    uint64_t start = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->dstHost : copy->dstDevice;
+
+    return start + copy->dstXInBytes + (copy->dstY + copy->dstZ * copy->dstHeight) * copy->dstPitch;
+}
+
 #endif

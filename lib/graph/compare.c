@@ -85,11 +85,6 @@ fail:
     return status;
 }
 
-static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
-{
-    return type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
-}
-
 static stepgraph_status compare_copies(comparison *c, CUgraphNode a, CUgraphNode b)
 {
     stepgraph_status status;
@@ -99,16 +94,15 @@ static stepgraph_status compare_copies(comparison *c, CUgraphNode a, CUgraphNode
     memset(&y, 0, sizeof y);
     SG__CU(c->driver, GraphMemcpyNodeGetParams, a, &x);
     SG__CU(c->driver, GraphMemcpyNodeGetParams, b, &y);
-    status = differ(c, SG__WORD_SOURCE, 0, 0, 8, address_of(x.srcMemoryType, x.srcHost, x.srcDevice),
-                    address_of(y.srcMemoryType, y.srcHost, y.srcDevice));
+
+    const size_t before[] = {x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch, x.dstHeight};
+    const size_t after[] = {y.WidthInBytes, y.Height, y.Depth, y.srcPitch, y.srcHeight, y.dstPitch, y.dstHeight};
+    status = differ(c, SG__WORD_SOURCE, 0, 0, 8, sg__copy_source(&x), sg__copy_source(&y));
     if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_DESTINATION, 0, 0, 8, address_of(x.dstMemoryType, x.dstHost, x.dstDevice),
-                        address_of(y.dstMemoryType, y.dstHost, y.dstDevice));
-    if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_EXTENT, 0, 0, 8, x.WidthInBytes, y.WidthInBytes);
-    if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_EXTENT, 1, 0, 8, x.Height, y.Height);
-    return status == STEPGRAPH_OK ? differ(c, SG__WORD_EXTENT, 2, 0, 8, x.Depth, y.Depth) : status;
+        status = differ(c, SG__WORD_DESTINATION, 0, 0, 8, sg__copy_destination(&x), sg__copy_destination(&y));
+    for (uint32_t i = 0; i < sizeof before / sizeof *before && status == STEPGRAPH_OK; i++)
+        status = differ(c, SG__WORD_EXTENT, i, 0, 8, before[i], after[i]);
+    return status;
 
 fail:
     return status;
@@ -134,6 +128,85 @@ fail:
     return status;
 }
 
+static stepgraph_status compare_host_functions(comparison *c, CUgraphNode a, CUgraphNode b)
+{
+    CUDA_HOST_NODE_PARAMS x, y;
+    stepgraph_status status;
+
+    SG__CU(c->driver, GraphHostNodeGetParams, a, &x);
+    SG__CU(c->driver, GraphHostNodeGetParams, b, &y);
+    status = differ(c, SG__WORD_HOST, 0, 0, 8, (uintptr_t)x.fn, (uintptr_t)y.fn);
+    return status == STEPGRAPH_OK ? differ(c, SG__WORD_HOST, 1, 0, 8, (uintptr_t)x.userData, (uintptr_t)y.userData) : status;
+
+fail:
+    return status;
+}
+
+/* Where an allocation stands is the driver's affair; how large it is was the host's. */
+static stepgraph_status compare_allocations(comparison *c, CUgraphNode a, CUgraphNode b)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS x, y;
+    stepgraph_status status;
+
+    memset(&x, 0, sizeof x);
+    memset(&y, 0, sizeof y);
+    SG__CU(c->driver, GraphMemAllocNodeGetParams, a, &x);
+    SG__CU(c->driver, GraphMemAllocNodeGetParams, b, &y);
+    return differ(c, SG__WORD_EXTENT, 0, 0, 8, x.bytesize, y.bytesize);
+
+fail:
+    return status;
+}
+
+static stepgraph_status compare_nodes(comparison *c, const sg__graph_node *a, const sg__graph_node *b)
+{
+    switch (a->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return compare_kernels(c, a->handle, b->handle);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return compare_copies(c, a->handle, b->handle);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return compare_sets(c, a->handle, b->handle);
+    case CU_GRAPH_NODE_TYPE_HOST:
+        return compare_host_functions(c, a->handle, b->handle);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return compare_allocations(c, a->handle, b->handle);
+    default:
+        return STEPGRAPH_OK;
+    }
+}
+
+static bool earlier(sg__graph_edge a, sg__graph_edge b)
+{
+    return a.to != b.to ? a.to < b.to : a.from < b.from;
+}
+
+/* The same nodes in another order. */
+static stepgraph_status compare_edges(const sg__driver *driver, const sg__graph *a, const sg__graph *b, sg__graph_mismatch *mismatch)
+{
+    sg__graph_edges x, y = {0};
+    stepgraph_status status = sg__graph_edges_read(driver, a, &x);
+    sg__graph_edge edge;
+    bool in_first;
+    size_t i = 0;
+
+    if (status == STEPGRAPH_OK)
+        status = sg__graph_edges_read(driver, b, &y);
+    while (i < x.n && i < y.n && x.items[i].from == y.items[i].from && x.items[i].to == y.items[i].to)
+        i++;
+    if (status == STEPGRAPH_OK && !x.partial && !y.partial && (i < x.n || i < y.n)) {
+        in_first = i == y.n || (i < x.n && earlier(x.items[i], y.items[i]));
+        edge = in_first ? x.items[i] : y.items[i];
+        mismatch->node = edge.to;
+        snprintf(mismatch->text, sizeof mismatch->text,
+                 "the same nodes in another order: node %u, '%.60s', comes after node %u, '%.60s', in the %s recording only", edge.to,
+                 a->nodes[edge.to].name, edge.from, a->nodes[edge.from].name, in_first ? "first" : "second");
+    }
+    sg__graph_edges_free(&x);
+    sg__graph_edges_free(&y);
+    return status;
+}
+
 stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const sg__graph *b, sg__graph_difference_fn report,
                                    void *user, sg__graph_mismatch *mismatch, uint64_t *bytes_out)
 {
@@ -150,12 +223,7 @@ stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const
                      a->nodes[i].name, b->nodes[i].name);
             break;
         }
-        if (a->nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL)
-            status = compare_kernels(&c, a->nodes[i].handle, b->nodes[i].handle);
-        else if (a->nodes[i].type == CU_GRAPH_NODE_TYPE_MEMCPY)
-            status = compare_copies(&c, a->nodes[i].handle, b->nodes[i].handle);
-        else if (a->nodes[i].type == CU_GRAPH_NODE_TYPE_MEMSET)
-            status = compare_sets(&c, a->nodes[i].handle, b->nodes[i].handle);
+        status = compare_nodes(&c, &a->nodes[i], &b->nodes[i]);
     }
     if (status == STEPGRAPH_OK && mismatch->text[0] == '\0' && a->n_nodes != b->n_nodes) {
         const sg__graph *longer = a->n_nodes > b->n_nodes ? a : b;
@@ -163,6 +231,8 @@ stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const
         snprintf(mismatch->text, sizeof mismatch->text, "the first recording has %zu nodes and the second %zu; node %zu, '%.80s', is in the %s only",
                  a->n_nodes, b->n_nodes, n, longer->nodes[n].name, longer == a ? "first" : "second");
     }
+    if (status == STEPGRAPH_OK && mismatch->text[0] == '\0')
+        status = compare_edges(driver, a, b, mismatch);
     *bytes_out = c.bytes;
     return status;
 }

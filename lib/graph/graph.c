@@ -90,11 +90,10 @@ static uint64_t reach(size_t width, size_t height, size_t depth, size_t pitch, s
     return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
 }
 
-static sg__graph_word operand(sg__word_place place, CUmemorytype type, const void *host, CUdeviceptr device, uint64_t bytes)
+/* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
+static sg__graph_word operand(sg__word_place place, CUmemorytype type, uint64_t start, uint64_t bytes)
 {
-    /* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
-    return (sg__graph_word){.place = (uint16_t)place, .host = type == CU_MEMORYTYPE_HOST, .bytes = bytes,
-                            .value = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device};
+    return (sg__graph_word){.place = (uint16_t)place, .type = type, .value = start, .bytes = bytes};
 }
 
 static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
@@ -106,10 +105,10 @@ static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, 
     SG__CU(driver, GraphMemcpyNodeGetParams, handle, &params);
     status = STEPGRAPH_OK;
     if (params.srcMemoryType != CU_MEMORYTYPE_ARRAY)
-        status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, params.srcHost, params.srcDevice,
+        status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, sg__copy_source(&params),
                                        reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
     if (status == STEPGRAPH_OK && params.dstMemoryType != CU_MEMORYTYPE_ARRAY)
-        status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, params.dstHost, params.dstDevice,
+        status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, sg__copy_destination(&params),
                                        reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
 fail:
     return status;
@@ -122,7 +121,7 @@ static stepgraph_status read_set(const sg__driver *driver, CUgraphNode handle, s
 
     memset(&params, 0, sizeof params);
     SG__CU(driver, GraphMemsetNodeGetParams, handle, &params);
-    return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst,
+    return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst, .type = CU_MEMORYTYPE_DEVICE,
                                           .bytes = reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
 
 fail:
@@ -239,6 +238,7 @@ fail:
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out)
 {
     memset(out, 0, sizeof *out);
+    out->handle = graph;
     return read_nodes(driver, graph, 0, out);
 }
 

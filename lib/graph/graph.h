@@ -24,7 +24,8 @@ typedef enum sg__word_place {
     SG__WORD_EXTENT,      /* How much it copies or sets. */
     SG__WORD_VALUE,       /* The value of a set. */
     SG__WORD_SHAPE,       /* Grid, block and shared memory of a launch: argument 0 to 6. */
-    SG__WORD_FUNCTION     /* Which kernel. */
+    SG__WORD_FUNCTION,    /* Which kernel. */
+    SG__WORD_HOST         /* Of a host function: itself, or its argument, as argument 0 and 1. */
 } sg__word_place;
 
 typedef struct sg__graph_word {
@@ -34,7 +35,7 @@ typedef struct sg__graph_word {
     uint16_t argument; /* Index of the argument. */
     uint32_t offset;   /* Byte in the argument. */
     uint64_t bytes;    /* Of an operand: how far it reaches. 0: unknown. */
-    bool host;         /* The driver was told that this is host memory. */
+    CUmemorytype type; /* Of an operand: what the driver was told; UNIFIED where it was told nothing. 0: of an argument. */
 } sg__graph_word;
 
 typedef struct sg__graph_range {
@@ -44,6 +45,7 @@ typedef struct sg__graph_range {
 } sg__graph_range;
 
 typedef struct sg__graph {
+    CUgraph handle;
     sg__graph_node *nodes; /* In the order of the calls that made them; the nodes of a child graph follow their parent. */
     size_t n_nodes;
     sg__graph_word *words;
@@ -73,6 +75,21 @@ void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *t
 /* Extent of a kernel argument in a graph that was read; 0: unknown. */
 size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument);
 
+/* One node comes after another; indices of nodes. */
+typedef struct sg__graph_edge {
+    uint32_t from, to;
+} sg__graph_edge;
+
+typedef struct sg__graph_edges {
+    sg__graph_edge *items; /* Sorted. */
+    size_t n;
+    bool partial; /* The driver does not tell all of them. */
+} sg__graph_edges;
+
+/* The edges of a graph that was read, those of child graphs included. Free the result also after a failure. */
+stepgraph_status sg__graph_edges_read(const sg__driver *driver, const sg__graph *graph, sg__graph_edges *out);
+void sg__graph_edges_free(sg__graph_edges *edges);
+
 /* One word that two graphs do not have in common. */
 typedef struct sg__graph_difference {
     uint32_t node;
@@ -90,7 +107,7 @@ typedef struct sg__graph_mismatch {
 } sg__graph_mismatch;
 
 /* Compare two graphs that were read, word by word: kernel arguments, launch shapes, operands. Calls back for each difference, in order.
- * Asks for layouts that a does not have yet. *mismatch has an empty text when the nodes match. *bytes_out counts what was compared. */
+ * Asks for layouts that a does not have yet. *mismatch has an empty text when nodes and edges match. *bytes_out counts what was compared. */
 stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const sg__graph *b, sg__graph_difference_fn report,
                                    void *user, sg__graph_mismatch *mismatch, uint64_t *bytes_out);
 

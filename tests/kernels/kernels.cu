@@ -86,6 +86,84 @@ extern "C" __global__ void spin(unsigned long long ns)
 #endif
 }
 
+/* Values and pointers in each place where a kernel can have them, for the audit. */
+struct Hyper {
+    float rate;
+    int step;
+};
+
+struct Adam {
+    float rate, correction;
+    int step;
+    float decay;
+};
+
+struct Padded { /* Bytes 1 to 7 and 18 to 23 are nobody's. */
+    char tag;
+    double scale;
+    short n;
+    float *p;
+};
+
+struct Views {
+    float *out;
+    const float *in;
+    const float *bias;
+    int n;
+};
+
+struct Pair {
+    int low, high;
+};
+
+extern "C" __global__ void adam(float *w, const float *g, float rate, float correction, int step)
+{
+    *w -= rate * *g / correction * (float)step;
+}
+
+extern "C" __global__ void dropout(float *x, unsigned long long seed)
+{
+    *x *= seed & 1 ? 0.0f : 2.0f;
+}
+
+extern "C" __global__ void hyper(Hyper h, float *w)
+{
+    *w -= h.rate * (float)h.step;
+}
+
+extern "C" __global__ void adam_struct(Adam a, float *w)
+{
+    *w -= a.rate / a.correction * (float)a.step + a.decay * *w;
+}
+
+extern "C" __global__ void padded(Padded in, float *out)
+{
+    *out = *in.p * (float)in.scale + (float)in.n + (float)in.tag;
+}
+
+/* `bias` may be NULL. */
+extern "C" __global__ void views(Views v)
+{
+    *v.out = *v.in * (float)v.n + (v.bias ? *v.bias : 0.0f);
+}
+
+extern "C" __global__ void fill(float *begin, float *end, float v)
+{
+    for (float *p = begin; p != end; p++)
+        *p = v;
+}
+
+extern "C" __global__ void wide(float *out, unsigned long long a, double b, Pair c)
+{
+    *out = (float)a + (float)b + (float)c.low + (float)c.high;
+}
+
+/* As C++ calls net::scale(float *, float). */
+extern "C" __global__ void _ZN3net5scaleEPff(float *p, float by)
+{
+    *p *= by;
+}
+
 /* For the first use of a kernel that nothing has touched, and of a variable. */
 __device__ float gvar = 3.0f;
 

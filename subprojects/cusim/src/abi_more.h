@@ -59,9 +59,20 @@ typedef struct cusim_node_params {
             CUdeviceptr dptr;
         } free;
         CUDA_BATCH_MEM_OP_NODE_PARAMS memop;
+        struct {
+            cuuint64_t handle;
+            int type;
+            unsigned int size;
+            CUgraph *phGraph_out;
+            CUcontext ctx;
+        } conditional;
     };
     long long reserved2;
 } cusim_node_params;
+
+typedef struct cusim_ipc_handle {
+    char reserved[64];
+} cusim_ipc_handle;
 
 typedef size_t (*cusim_b2d)(int blockSize);
 

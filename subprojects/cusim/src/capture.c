@@ -104,6 +104,7 @@ static CUgraph capture_end(struct cs_capture *c)
             break;
         }
     graph->capture = NULL;
+    cs_deps_free(&c->left);
     free(c);
     return graph;
 }
@@ -127,6 +128,8 @@ void cs_capture_leave(CUstream s)
             *p = s->capture_next;
             break;
         }
+    for (size_t i = 0; s->captured_work && i < s->deps.count; i++)
+        cs_deps_add(&c->left, s->deps.nodes[i], s->deps.edges[i]);
     s->capture = NULL;
 }
 
@@ -157,6 +160,8 @@ static bool joined(struct cs_capture *c)
     for (CUstream s = c->members; s; s = s->capture_next)
         for (size_t i = 0; s != c->origin && s->captured_work && i < s->deps.count; i++)
             ok = ok && s->deps.nodes[i]->mark;
+    for (size_t i = 0; i < c->left.count; i++)
+        ok = ok && c->left.nodes[i]->mark;
     return ok;
 }
 

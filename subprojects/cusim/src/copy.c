@@ -29,11 +29,13 @@ static size_t extent(const CUDA_MEMCPY3D *p, size_t pitch, size_t height)
     return (p->Depth - 1) * pitch * height + (p->Height - 1) * pitch + p->WidthInBytes;
 }
 
-static struct cs_alloc *find_any(CUdeviceptr address, size_t bytes)
+static struct cs_alloc *find_any(CUdeviceptr address, size_t bytes, bool node)
 {
     struct cs_alloc *a = cs_find(address, bytes);
 
-    return a ? a : cs_find_graph(address, bytes);
+    if (a && a->kind == CS_MEM_VMM && a->access == 0)
+        return NULL;
+    return a || !node ? a : cs_find_graph(address, bytes);
 }
 
 /* As it was when the copy was made: memory page-locked since stays pageable to it. */
@@ -47,25 +49,25 @@ bool cs_copy_pageable_dst(const struct cs_copy *c)
     return c->p.dstMemoryType != CU_MEMORYTYPE_DEVICE && c->dst_id == 0 && !cs_in_arena((uintptr_t)cs_copy_dst(&c->p));
 }
 
-static CUresult side_check(CUmemorytype type, CUdeviceptr address, size_t bytes)
+static CUresult side_check(CUmemorytype type, CUdeviceptr address, size_t bytes, bool node)
 {
-    struct cs_alloc *a = find_any(address, 1);
+    struct cs_alloc *a = find_any(address, 1, node);
 
     switch (type) {
     case CU_MEMORYTYPE_DEVICE:
-        return find_any(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return find_any(address, bytes, node) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_MEMORYTYPE_HOST:
     case CU_MEMORYTYPE_UNIFIED:
         if (address == 0 || cs_in_arena((uintptr_t)address))
-            return find_any(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        return a && a->kind == CS_MEM_PINNED && !find_any(address, bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+            return find_any(address, bytes, node) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return a && a->kind == CS_MEM_PINNED && !find_any(address, bytes, node) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_MEMORYTYPE_ARRAY:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cs_copy_check(const CUDA_MEMCPY3D *p)
+CUresult cs_copy_check(const CUDA_MEMCPY3D *p, bool node)
 {
     size_t src = extent(p, p->srcPitch, p->srcHeight), dst = extent(p, p->dstPitch, p->dstHeight);
     CUresult r;
@@ -76,8 +78,8 @@ CUresult cs_copy_check(const CUDA_MEMCPY3D *p)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->Depth > 1 && (p->srcHeight < p->Height || p->dstHeight < p->Height))
         return CUDA_ERROR_INVALID_VALUE;
-    r = side_check(p->srcMemoryType, cs_copy_src(p), src);
-    return r ? r : side_check(p->dstMemoryType, cs_copy_dst(p), dst);
+    r = side_check(p->srcMemoryType, cs_copy_src(p), src, node);
+    return r ? r : side_check(p->dstMemoryType, cs_copy_dst(p), dst, node);
 }
 
 static uint64_t id_of(CUdeviceptr address)
@@ -91,7 +93,7 @@ static uint64_t id_of(CUdeviceptr address)
  * memory. */
 static int class_of(CUmemorytype type, CUdeviceptr address)
 {
-    struct cs_alloc *a = type == CU_MEMORYTYPE_HOST ? NULL : find_any(address, 1);
+    struct cs_alloc *a = type == CU_MEMORYTYPE_HOST ? NULL : find_any(address, 1, true);
 
     if (!a)
         return 0;
@@ -112,7 +114,7 @@ void cs_set_note(struct cs_set *s)
     s->dst_id = id_of(s->p.dst);
 }
 
-CUresult cs_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
+CUresult cs_set_check(const CUDA_MEMSET_NODE_PARAMS *p, bool node)
 {
     if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
         return CUDA_ERROR_INVALID_VALUE;
@@ -120,7 +122,8 @@ CUresult cs_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->height > 1 && p->pitch < p->width * p->elementSize)
         return CUDA_ERROR_INVALID_VALUE;
-    return find_any(p->dst, (p->height - 1) * p->pitch + p->width * p->elementSize) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    size_t bytes = (p->height - 1) * p->pitch + p->width * p->elementSize;
+    return find_any(p->dst, bytes, node) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Pageable sources are read during the call: from here on the work has the bytes. */
@@ -148,7 +151,7 @@ static CUresult copy_async(const CUDA_MEMCPY3D *p, CUstream handle)
         return r;
     if (s->capture && s->capture->dead)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if ((r = cs_copy_check(p)) != CUDA_SUCCESS)
+    if ((r = cs_copy_check(p, s->capture != NULL)) != CUDA_SUCCESS)
         return r;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_SUCCESS;
@@ -173,9 +176,10 @@ static CUresult copy_async(const CUDA_MEMCPY3D *p, CUstream handle)
 static CUresult copy_sync(const CUDA_MEMCPY3D *p)
 {
     struct cs_work w = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    CUresult r = cs_legacy(cs_current());
+    CUstream s;
+    CUresult r = cs_sync_stream(&s);
 
-    if (r || (r = cs_copy_check(p)) != CUDA_SUCCESS)
+    if (r || (r = cs_copy_check(p, false)) != CUDA_SUCCESS)
         return r;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_SUCCESS;
@@ -400,17 +404,12 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size
                     CUstream handle)
 {
     struct cs_work w = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-    CUcontext ctx = cs_current();
-    CUstream s = NULL;
-    CUresult r;
+    CUstream s;
+    CUresult r = sync ? cs_sync_stream(&s) : cs_stream(handle, &s);
 
-    if (sync)
-        r = cs_legacy(ctx);
-    else
-        r = cs_stream(handle, &s);
     if (r)
         return r;
-    if (s && s->capture && s->capture->dead)
+    if (s->capture && s->capture->dead)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (width == 0 || height == 0)
         return CUDA_SUCCESS;
@@ -420,12 +419,12 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size
     w.set.p.elementSize = size;
     w.set.p.width = width;
     w.set.p.height = height;
-    w.set.ctx = s ? s->ctx : ctx;
+    w.set.ctx = s->ctx;
     cs_set_note(&w.set);
     /* A captured set with a bad target is recorded; instantiation finds it. */
-    if (s && s->capture)
+    if (s->capture)
         return cs_submit(s, &w);
-    if ((r = cs_set_check(&w.set.p)) != CUDA_SUCCESS)
+    if ((r = cs_set_check(&w.set.p, false)) != CUDA_SUCCESS)
         return r;
     return sync ? cs_run_sync(&w) : cs_submit(s, &w);
 }

@@ -201,8 +201,10 @@ void cs_fence_wait(struct cs_fence *f)
     if (!f || f->done)
         return;
     cs_fence_get(f);
+    cs_turn_waiting(true);
     while (!f->done && !cs.exiting)
         pthread_cond_wait(&cs.done, &cs.lock);
+    cs_turn_waiting(false);
     cs_fence_put(f);
 }
 
@@ -214,6 +216,8 @@ CUresult cs_enter(struct cs_scope *scope, enum cs_entry entry)
     int injected;
 
     scope->locked = false;
+    cs_me.per_thread = cs_per_thread_next != 0;
+    cs_per_thread_next = 0;
     cs_configure();
     injected = cs_injected(entry);
     if (injected >= 0)
@@ -225,6 +229,7 @@ CUresult cs_enter(struct cs_scope *scope, enum cs_entry entry)
 
     pthread_mutex_lock(&cs.lock);
     scope->locked = true;
+    cs.calls++;
     if (rules & E_BARE)
         return CUDA_SUCCESS;
     if (cs.exiting)
@@ -248,6 +253,7 @@ CUresult cs_enter(struct cs_scope *scope, enum cs_entry entry)
 
 void cs_leave(struct cs_scope *scope)
 {
+    cs_me.per_thread = false;
     if (!scope->locked)
         return;
     pthread_mutex_unlock(&cs.lock);
@@ -287,6 +293,11 @@ __attribute__((destructor)) static void at_exit(void)
     free(slots);
     slots = NULL;
     num_slots = used_slots = 0;
+    if (cs.check == CS_CHECK_FAIL && cs.findings > 0) {
+        cs_say("check: %lu findings; the process fails", cs.findings);
+        fflush(NULL);
+        _exit(CUSIM_FINDINGS_STATUS);
+    }
 }
 
 CUresult cuInit(unsigned int flags)

@@ -27,6 +27,8 @@
 #define CS_GRANULE 512ull            /* Allocations lie back to back at this step. */
 #define CS_BLOCK (2ull << 20)        /* A physical block, as the attribute calls tell it. */
 #define CS_GRAPH_BLOCK (32ull << 20) /* Graph memory is accounted in blocks of this size. */
+#define CS_ALIGN 256ull              /* With checks on: the alignment of allocations, */
+#define CS_GUARD (64ull << 10)       /* and how many bytes behind each nobody may touch. */
 #define CS_POISON 0xDB               /* What new and freed memory holds: -1.2e17 as a float. */
 
 /* ---- handles ------------------------------------------------------------------------------------------------------- */
@@ -43,7 +45,9 @@ enum cs_type {
     CS_NODE,
     CS_EXEC,
     CS_POOL,
-    CS_USER
+    CS_USER,
+    CS_BACKING,
+    CS_CONDITIONAL
 };
 
 void cs_handle_add(const void *handle, enum cs_type type);
@@ -58,7 +62,8 @@ void cs_handles_each(enum cs_type type, void (*fn)(void *handle, void *data), vo
 struct cs_fence {
     int refs;
     bool done;
-    uint64_t ns; /* When. */
+    uint64_t ns;      /* When. */
+    struct cs_op *op; /* Whose completion it is, until it has completed. */
 };
 
 struct cs_fence *cs_fence_new(void);
@@ -71,13 +76,38 @@ uint64_t cs_now(void);
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-enum cs_memory { CS_MEM_DEVICE, CS_MEM_MANAGED, CS_MEM_POOL, CS_MEM_GRAPH, CS_MEM_VMM, CS_MEM_PINNED, CS_MEM_REGISTERED };
+struct cs_variable;
+
+/* The first four can be freed. */
+enum cs_memory {
+    CS_MEM_DEVICE,
+    CS_MEM_MANAGED,
+    CS_MEM_POOL,
+    CS_MEM_GRAPH,
+    CS_MEM_VMM,
+    CS_MEM_VARIABLE,
+    CS_MEM_PINNED,
+    CS_MEM_REGISTERED
+};
+
+/* Physical memory of cuMemCreate: a file without a name, which can be seen at several addresses. */
+struct cs_backing {
+    int fd;
+    size_t size;
+    int device;
+    uint64_t id;
+    cusim_mem_prop prop;
+    unsigned handles; /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease. */
+    unsigned mappings;
+};
 
 /* A range of CUDA memory. `visible`: the attribute calls know it. */
 struct cs_alloc {
     CUdeviceptr base;
     size_t size;
-    size_t span; /* What it takes of the address range. */
+    /* What it takes of the address range; begins before `base` only if `guarded`. */
+    CUdeviceptr from;
+    size_t span;
     enum cs_memory kind;
     CUcontext ctx; /* NULL for pool and graph memory. */
     int device;
@@ -95,6 +125,12 @@ struct cs_alloc {
     int frees; /* Stream-ordered frees still to pass. */
     bool live;
     bool charged;
+    /* Of a mapping. */
+    struct cs_alloc *reservation;
+    struct cs_backing *backing;
+    int access; /* CUmemAccess_flags; 0: none yet. */
+    /* Checks: on pages of its own, with known bytes around it and pages behind it that nobody may touch. */
+    bool guarded;
 };
 
 struct cs_alloc *cs_find(CUdeviceptr address, size_t bytes);       /* Visible ranges. */
@@ -107,8 +143,19 @@ void cs_alloc_open(struct cs_alloc *alloc);  /* Make the pages usable. */
 void cs_alloc_close(struct cs_alloc *alloc); /* Poison, and make those pages that it has alone unusable. */
 CUresult cs_free_in_stream(CUstream stream, struct cs_alloc *alloc);
 void cs_free_finish(struct cs_alloc *alloc);
+struct cs_alloc *cs_variable_add(const struct cs_variable *v, CUcontext ctx);
+void cs_variable_put(struct cs_alloc *alloc);
 void cs_memory_context_gone(CUcontext ctx);
+struct cs_alloc *cs_find_near(CUdeviceptr address); /* With checks on: whose pages these are. */
 bool cs_in_arena(uintptr_t address);
+bool cs_host_kind(enum cs_memory kind);
+/* Room in the range of addresses that is not memory yet; `at`: where exactly, or 0. */
+struct cs_alloc *cs_reserve(size_t bytes, size_t align, CUdeviceptr at);
+void cs_unreserve(struct cs_alloc *reservation);
+struct cs_alloc *cs_find_reservation(CUdeviceptr address);
+bool cs_mapped_within(CUdeviceptr from, size_t bytes); /* Is anything mapped there? */
+bool cs_memory_charge(int device, size_t bytes);
+void cs_memory_uncharge(int device, size_t bytes);
 void cs_graph_alloc_put(struct cs_alloc *alloc);
 void cs_graph_alloc_live(struct cs_alloc *alloc, bool live);
 uint64_t cs_next_buffer_id(void);
@@ -141,24 +188,37 @@ struct cs_kernel_entry {
     unsigned num_params;
     unsigned bytes; /* Of all parameters. */
     struct cs_kernel_param *params;
+    uint64_t reads, writes;          /* Parameters, of the first 64, from which addresses of loads and stores are made. */
     const struct cusim_kernel *body; /* NULL: no pack has it. */
+};
+
+/* One .global or .const variable of an image. */
+struct cs_variable {
+    char *name;
+    size_t bytes;
+    unsigned align;
+    unsigned char *initial;
+    const struct cusim_variable *body; /* Where kernels of a pack have it; NULL: nowhere. */
 };
 
 /* A parsed image; functions, kernels and nodes hold it. */
 struct cs_image {
     int refs;
-    unsigned num_entries;
+    unsigned num_entries, num_variables;
     struct cs_kernel_entry *entries;
+    struct cs_variable *variables;
 };
 
 CUresult cs_ptx_parse(const char *text, struct cs_image **out);
 void cs_image_put(struct cs_image *image);
 const struct cusim_kernel *cs_pack_find(const char *name);
+const struct cusim_variable *cs_pack_find_variable(const char *name);
 
 struct CUmod_st {
     CUcontext ctx;
     struct cs_image *image;
-    CUfunction *functions; /* One per entry, made on demand. */
+    CUfunction *functions;       /* One per entry, made on demand. */
+    struct cs_alloc **variables; /* One per variable. */
     CUlibrary library;
 };
 
@@ -190,7 +250,7 @@ void cs_modules_context_gone(CUcontext ctx);
 /* ---- work ---------------------------------------------------------------------------------------------------------- */
 
 /* Kinds of work beside the node types. */
-enum { CS_WORK_NOTHING = 100, CS_WORK_CALLBACK, CS_WORK_FREE, CS_WORK_GRAPH };
+enum { CS_WORK_NOTHING = 100, CS_WORK_CALLBACK, CS_WORK_FREE, CS_WORK_GRAPH, CS_WORK_BRANCH };
 
 /* Argument bytes in the form in which they were given, both as an array of pointers and as `extra`. Never changed once made. */
 struct cs_args {
@@ -237,6 +297,22 @@ struct cs_batch {
     CUstreamBatchMemOpParams ops[];
 };
 
+/* What a conditional node asks. Its handle is its address: kernels write to the value through it. */
+struct cs_conditional {
+    unsigned value;
+    unsigned initial;
+    bool assign; /* The initial value, at each launch. */
+    bool used;   /* By a node. */
+    int refs;
+    CUgraph graph;
+    struct cs_conditional *next; /* In the graph. */
+};
+
+enum { CS_COND_IF, CS_COND_WHILE, CS_COND_SWITCH };
+
+/* A step of a program that goes on elsewhere if its test fails, or assigns a conditional's initial value. */
+enum cs_test { CS_TEST_TRUE, CS_TEST_FALSE, CS_TEST_EQUAL, CS_TEST_NEVER, CS_ASSIGN };
+
 struct cs_work {
     int type; /* CUgraphNodeType or CS_WORK_. */
     union {
@@ -257,11 +333,26 @@ struct cs_work {
         } alloc;
         struct cs_alloc *free; /* MEM_FREE node, CS_WORK_FREE. */
         CUgraph child;         /* Owned. */
+        struct {
+            struct cs_conditional *handle;
+            int type;
+            unsigned size;
+            CUgraph *bodies; /* Owned. */
+            CUcontext ctx;
+        } conditional;
+        struct {
+            struct cs_conditional *handle;
+            enum cs_test test;
+            unsigned operand;
+            size_t to;
+        } branch;
         struct cs_launch *launch;
     };
 };
 
-/* A copy of its own; a child graph is the caller's to copy. `share`: with the same argument bytes. */
+/* The graphs inside a node. */
+size_t cs_work_graphs(struct cs_work *work, CUgraph **list);
+/* A copy of its own; graphs inside are the caller's to copy. `share`: with the same argument bytes. */
 void cs_work_copy(struct cs_work *to, const struct cs_work *from, bool share);
 void cs_work_release(struct cs_work *work);
 struct cs_args *cs_args_clone(const struct cs_args *args);
@@ -280,8 +371,9 @@ CUresult cs_kernel_work(struct cs_work *work, CUfunction func, CUkernel kern, CU
                         const struct cs_launch_config *config, bool node, bool *kills);
 void cs_copy_note(struct cs_copy *copy);
 void cs_set_note(struct cs_set *set);
-CUresult cs_copy_check(const CUDA_MEMCPY3D *p);
-CUresult cs_set_check(const CUDA_MEMSET_NODE_PARAMS *p);
+/* `node`: graph memory counts even while it does not live. */
+CUresult cs_copy_check(const CUDA_MEMCPY3D *p, bool node);
+CUresult cs_set_check(const CUDA_MEMSET_NODE_PARAMS *p, bool node);
 CUdeviceptr cs_copy_src(const CUDA_MEMCPY3D *p);
 CUdeviceptr cs_copy_dst(const CUDA_MEMCPY3D *p);
 bool cs_copy_pageable_src(const struct cs_copy *copy);
@@ -304,10 +396,16 @@ struct cs_deps {
 
 struct cs_op {
     struct cs_op *next;
+    CUstream stream;
+    uint64_t number; /* Of all operations, in the order of the calls. */
     struct cs_work work;
     struct cs_fence *fence;
     struct cs_fence **waits;
     size_t num_waits;
+    /* Checks: what it touches, and a sum over its page-locked source. */
+    struct cs_accesses *accesses;
+    uint64_t sum;
+    bool summed;
 };
 
 struct CUstream_st {
@@ -321,6 +419,9 @@ struct CUstream_st {
     CUlaunchAttributeValue attribute[16];
 
     struct cs_op *head, *tail;
+    bool asks;       /* For its turn. */
+    uint64_t before; /* A mark of the checks: operations up to this number come before the one looked at. */
+    uint64_t delay_ns;
     struct cs_fence *last; /* Of the work queued last. */
     pthread_cond_t wake;
     bool started, closing;
@@ -337,13 +438,27 @@ CUresult cs_stream(CUstream handle, CUstream *out);
 CUresult cs_submit(CUstream stream, struct cs_work *work);
 /* Queue only. `fence_out`, if given, is the caller's. */
 void cs_enqueue(CUstream stream, struct cs_work *work, struct cs_fence *extra_wait, struct cs_fence **fence_out);
-/* Queue on the legacy stream of the current context, and wait for it. */
+/* Where synchronous calls run: the legacy stream, or the thread's own in the per-thread forms. Refuses what captures forbid. */
+CUresult cs_sync_stream(CUstream *out);
+/* Queue there, and wait for it. */
 CUresult cs_run_sync(struct cs_work *work);
 void cs_stream_drain(CUstream stream);
+/* Streams with a thread. */
+CUstream *cs_streams_running(size_t *count);
 void cs_context_drain(CUcontext ctx);
 void cs_device_drain(int device);
 void cs_streams_close(CUcontext ctx);
 void cs_workers_stop(void);
+
+/* Turns (turn.c); with the lock held, the last three without. */
+void cs_turn_seed(uint64_t seed);
+void cs_turn_take(CUstream stream);
+void cs_turn_give(CUstream stream);
+void cs_turn_waiting(bool begins);
+void cs_turn_poll(void);
+void cs_turn_pause(void);
+void cs_turn_resume(void);
+void cs_turn_between(void);
 
 struct CUevent_st {
     CUcontext ctx;
@@ -391,7 +506,8 @@ struct cs_capture {
     bool borrowed; /* The graph is the caller's (cuStreamBeginCaptureToGraph). */
     bool dead;     /* Invalidated. */
     CUstream origin;
-    CUstream members; /* The origin among them. */
+    CUstream members;    /* The origin among them. */
+    struct cs_deps left; /* The last work of forked streams that were destroyed. */
 };
 
 /* The mode rule. Refuses with 900 and kills the captures that forbade the call. */
@@ -432,6 +548,7 @@ struct CUgraph_st {
     uint64_t source;
     int memory_nodes; /* MEM_ALLOC and MEM_FREE. */
     int executables;  /* Made from it and alive. */
+    struct cs_conditional *conditionals;
     struct cs_user_ref *users;
 };
 
@@ -445,7 +562,11 @@ CUresult cs_graph_add(CUgraph graph, struct cs_work *work, const CUgraphNode *de
                       CUgraphNode *out);
 /* An order in which every node comes after what it depends on; the caller frees it. NULL: a cycle, with a node of it. */
 CUgraphNode *cs_graph_order(CUgraph graph, CUgraphNode *cycle);
-CUresult cs_graph_alloc_work(struct cs_work *work, CUgraph graph, const CUDA_MEM_ALLOC_NODE_PARAMS *p);
+CUresult cs_graph_alloc_work(struct cs_work *work, CUgraph graph, const CUgraphNode *deps, size_t count,
+                             const CUDA_MEM_ALLOC_NODE_PARAMS *p);
+/* A free of an allocation in a graph: may it be added? */
+bool cs_graph_may_free(CUgraph graph, const struct cs_alloc *alloc);
+void cs_conditional_put(struct cs_conditional *conditional);
 
 /* Build work from node parameters. */
 CUresult cs_node_kernel(struct cs_work *work, const CUDA_KERNEL_NODE_PARAMS *p);
@@ -462,21 +583,24 @@ struct cs_program {
     size_t num_memory;
     size_t num_events;
     size_t num_staged;
-    bool waits_for_host; /* A copy into pageable memory. */
-    uint64_t checked;    /* cs_free_epoch at the last check of the operands. */
+    bool waits_for_host;          /* A copy into pageable memory. */
+    struct cs_accesses *accesses; /* Made when a check asks. */
+    uint64_t checked;             /* cs_free_epoch at the last check of the operands. */
 };
 
 struct cs_step {
     void (*run)(const struct cusim_grid *grid); /* A kernel's body; NULL for all else. */
     struct cusim_grid grid;
     size_t index; /* Of the node, for messages. */
+    size_t slot;  /* Of its fence, its staged bytes or its sum in a launch. */
     bool staged;  /* A copy whose pageable source the launch call reads. */
+    bool summed;  /* A copy from page-locked memory that no earlier step writes. */
     struct cs_work work;
 };
 
 struct cs_graph_use {
     struct cs_alloc *memory;
-    bool allocs, frees;
+    unsigned allocs, frees;
 };
 
 struct CUgraphExec_st {
@@ -498,6 +622,7 @@ struct cs_launch {
     CUgraphExec exec;
     struct cs_fence **fences; /* Of event steps, in order. */
     struct cs_copy *staged;   /* Copies with a pageable source, in order. */
+    uint64_t *sums;           /* Checks: over page-locked sources, in order. NULL: not taken. */
 };
 
 CUresult cs_exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *out, CUgraphNode *error,
@@ -509,6 +634,49 @@ CUgraphNode cs_exec_node(CUgraphExec exec, CUgraphNode node);
 void cs_launch_run(struct cs_launch *launch);
 void cs_launch_finish(struct cs_launch *launch);
 const char *cs_describe(const struct cs_work *work, char *text, size_t room);
+
+/* ---- checks -------------------------------------------------------------------------------------------------------- */
+
+enum cs_check { CS_CHECK_OFF, CS_CHECK_REPORT, CS_CHECK_FAIL, CS_CHECK_ABORT };
+enum cs_races { CS_RACES_OFF, CS_RACES_COPIES, CS_RACES_KERNELS };
+
+/* Bytes that a piece of work touches: all of them for copies and sets; where an argument of a kernel points, one byte. */
+struct cs_access {
+    CUdeviceptr from, to;
+    bool write, kernel;
+    unsigned argument;
+    size_t node; /* In the graph. */
+    const struct cs_work *work;
+};
+
+struct cs_accesses {
+    int refs;
+    bool unknown; /* Some of the work can wait for things that are not seen here: host functions, waits for values. */
+    size_t count, room;
+    struct cs_access *items;
+};
+
+/* Say what was found, and stop if that was asked for. */
+void cs_finding(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What an address is, in words. */
+const char *cs_where(CUdeviceptr address, char *text, size_t room);
+/* Which argument points into the same allocation; empty if none does. */
+const char *cs_blame(const struct cs_work *work, CUdeviceptr address, char *text, size_t room);
+void cs_check_fill(struct cs_alloc *alloc);
+/* Are the bytes around it as they were? `work`: what has just run, or NULL. */
+void cs_check_bytes(struct cs_alloc *alloc, const struct cs_work *work);
+/* Before and after a kernel; without the lock. */
+void cs_check_arguments(const struct cs_work *work);
+void cs_check_kernel(const struct cs_work *work);
+/* Of a freed allocation that a launch names; 0: none. */
+CUdeviceptr cs_check_stale(const struct cs_work *work, unsigned *argument);
+void cs_grave_add(const struct cs_alloc *alloc);
+void cs_graves_clear(CUdeviceptr from, size_t span);
+/* When an operation is queued, and before the source of a copy is read. */
+void cs_check_queued(struct cs_op *op);
+void cs_check_source(const struct cs_copy *copy, uint64_t sum);
+void cs_check_graph(CUgraph graph);
+void cs_accesses_put(struct cs_accesses *accesses);
 
 /* ---- user objects -------------------------------------------------------------------------------------------------- */
 
@@ -534,6 +702,13 @@ struct cs_global {
     int driver_version, devices;
     size_t memory;
     enum cs_policy policy;
+    enum cs_check check;
+    enum cs_races races;
+    unsigned long findings;
+    uint64_t seed, delay_ns;
+    unsigned waiting;    /* Threads of the program that wait for work. */
+    unsigned long calls; /* Counted while there is a seed. */
+    uint64_t last_op;
     struct cs_capture *captures;
     struct CUctx_st primary[CS_MAX_DEVICES];
     uint64_t next_id;
@@ -551,6 +726,8 @@ struct cs_thread {
     sigjmp_buf *jump;
     const struct cs_work *now;
     uintptr_t fault_address;
+    CUstream stream; /* Of a worker thread. */
+    bool per_thread; /* In a call that takes the NULL stream for the thread's own. */
 };
 
 extern __thread struct cs_thread cs_me __attribute__((tls_model("initial-exec")));

@@ -12,7 +12,7 @@ const struct cs_entry_info cs_entry_table[CS_ENTRIES] = {
 static CUresult look_up(const char *base, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
     const struct cs_entry_info *best = NULL;
-    bool exists = false;
+    bool exists = false, per_thread = false;
 
     if (flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
         return CUDA_ERROR_INVALID_VALUE;
@@ -26,13 +26,18 @@ static CUresult look_up(const char *base, void **pfn, int version, cuuint64_t fl
         if (strcmp(e->base, base) != 0 || e->version > cs.driver_version)
             continue;
         exists = true;
-        if (e->version <= version && (!best || e->version > best->version))
+        /* Per-thread forms came with 7.0. */
+        bool form = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && cs_per_thread_table[i];
+        int since = form && e->version < 7000 ? 7000 : e->version;
+        if (since <= version && (!best || e->version > best->version)) {
             best = e;
+            per_thread = form;
+        }
     }
     /* ISO C has no conversion from function to object pointer; POSIX has equal representations. */
     *pfn = NULL;
     if (best)
-        memcpy(pfn, &best->function, sizeof *pfn);
+        memcpy(pfn, per_thread ? &cs_per_thread_table[best - cs_entry_table] : &best->function, sizeof *pfn);
     if (status)
         *status = best     ? CU_GET_PROC_ADDRESS_SUCCESS
                   : exists ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

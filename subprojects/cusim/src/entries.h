@@ -38,6 +38,10 @@ struct cs_entry_info {
 
 extern const struct cs_entry_info cs_entry_table[CS_ENTRIES];
 
+/* The per-thread form of an entry, or NULL; and how it tells the gate that it is one. */
+extern void (*const cs_per_thread_table[CS_ENTRIES])(void);
+extern __thread int cs_per_thread_next __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 struct cs_scope {
     bool locked;
 };

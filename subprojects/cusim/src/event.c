@@ -99,6 +99,7 @@ CUresult cuEventQuery(CUevent e)
         return r;
     if (!e->fence || e->fence->done)
         return e->ctx->fault;
+    cs_turn_poll();
     return CUDA_ERROR_NOT_READY;
 }
 

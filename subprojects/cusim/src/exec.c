@@ -13,6 +13,7 @@ static void program_put(struct cs_program *p)
         return;
     for (size_t i = 0; i < p->count; i++)
         cs_work_release(&p->steps[i].work);
+    cs_accesses_put(p->accesses);
     free(p->steps);
     free(p->memory);
     free(p);
@@ -24,7 +25,7 @@ static void step_fill(struct cs_step *step, const CUgraphNode n)
 
     step->index = n->index;
     step->run = NULL;
-    step->staged = false;
+    step->staged = step->summed = false;
     if (n->disabled) {
         *w = (struct cs_work){.type = CU_GRAPH_NODE_TYPE_EMPTY};
         return;
@@ -42,8 +43,8 @@ static void memory_use(struct cs_program *p, size_t *room, struct cs_alloc *a, b
 {
     for (size_t i = 0; i < p->num_memory; i++)
         if (p->memory[i].memory == a) {
-            p->memory[i].frees |= frees;
-            p->memory[i].allocs |= !frees;
+            p->memory[i].frees += frees;
+            p->memory[i].allocs += !frees;
             return;
         }
     p->memory = cs_grow(p->memory, room, p->num_memory + 1, sizeof *p->memory);
@@ -67,14 +68,14 @@ static void program_survey(struct cs_program *p)
         case CU_GRAPH_NODE_TYPE_MEMCPY:
             p->steps[i].staged = cs_copy_pageable_src(&w->copy);
             if (p->steps[i].staged) {
-                p->num_staged++;
+                p->steps[i].slot = p->num_staged++;
                 p->waits_for_host |= w->copy.p.WidthInBytes * w->copy.p.Height * w->copy.p.Depth >= (16u << 20);
             }
             p->waits_for_host |= cs_copy_pageable_dst(&w->copy);
             break;
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-            p->num_events++;
+            p->steps[i].slot = p->num_events++;
             break;
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             memory_use(p, &room, w->alloc.memory, false);
@@ -92,9 +93,62 @@ static size_t count_steps(CUgraph g)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < g->count; i++)
-        n += g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH ? count_steps(g->nodes[i]->work.child) : 1;
+    for (size_t i = 0; i < g->count; i++) {
+        CUgraph *inside;
+        size_t count = cs_work_graphs(&g->nodes[i]->work, &inside);
+
+        n += 2; /* The most that a body of a conditional has around it, and the assignment before it. */
+        for (size_t k = 0; k < count; k++)
+            n += count_steps(inside[k]) + 2;
+    }
     return n;
+}
+
+static void branch(struct cs_program *p, CUgraphNode n, enum cs_test test, unsigned operand, size_t to)
+{
+    struct cs_step *step = &p->steps[p->count++];
+
+    step->index = n->index;
+    step->work = (struct cs_work){.type = CS_WORK_BRANCH};
+    step->work.branch.handle = n->work.conditional.handle;
+    step->work.branch.test = test;
+    step->work.branch.operand = operand;
+    step->work.branch.to = to;
+}
+
+/* Conditionals get their initial values when the launch begins, those inside others as well. */
+static void assign(struct cs_program *p, CUgraph g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        CUgraph *inside;
+        size_t n = cs_work_graphs(&g->nodes[i]->work, &inside);
+
+        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && g->nodes[i]->work.conditional.handle->assign)
+            branch(p, g->nodes[i], CS_ASSIGN, 0, 0);
+        for (size_t k = 0; k < n; k++)
+            assign(p, inside[k]);
+    }
+}
+
+static void append(struct cs_program *p, CUgraph g);
+
+static void append_conditional(struct cs_program *p, CUgraphNode n)
+{
+    size_t begin = p->count;
+
+    for (unsigned i = 0; i < n->work.conditional.size; i++) {
+        size_t at = p->count;
+        enum cs_test test = n->work.conditional.type == CS_COND_SWITCH ? CS_TEST_EQUAL : i ? CS_TEST_FALSE : CS_TEST_TRUE;
+
+        branch(p, n, test, i, 0);
+        append(p, n->work.conditional.bodies[i]);
+        /* Back to the test, or behind the last body, whose place is not known yet. */
+        branch(p, n, CS_TEST_NEVER, 0, n->work.conditional.type == CS_COND_WHILE ? at : SIZE_MAX);
+        p->steps[at].work.branch.to = p->count;
+    }
+    for (size_t i = begin; i < p->count; i++)
+        if (p->steps[i].work.type == CS_WORK_BRANCH && p->steps[i].work.branch.to == SIZE_MAX)
+            p->steps[i].work.branch.to = p->count;
 }
 
 static void append(struct cs_program *p, CUgraph g)
@@ -104,6 +158,10 @@ static void append(struct cs_program *p, CUgraph g)
     for (size_t i = 0; i < g->count; i++) {
         if (order[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
             append(p, order[i]->work.child);
+            continue;
+        }
+        if (order[i]->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+            append_conditional(p, order[i]);
             continue;
         }
         order[i]->mark = p->count;
@@ -116,8 +174,11 @@ static void program_make(CUgraphExec x)
 {
     struct cs_program *p = cs_alloc_bytes(sizeof *p);
 
+    if (cs.check != CS_CHECK_OFF)
+        cs_check_graph(x->graph);
     p->refs = 1;
     p->steps = cs_alloc_bytes(count_steps(x->graph) * sizeof *p->steps);
+    assign(p, x->graph);
     append(p, x->graph);
     program_survey(p);
     x->program = p;
@@ -130,12 +191,14 @@ void cs_program_refresh(CUgraphExec x, CUgraphNode n)
 
     if (!p)
         return;
-    if (n && p->refs == 1 && n->graph == x->graph && n->work.type != CU_GRAPH_NODE_TYPE_GRAPH) {
+    if (n && p->refs == 1 && n->graph == x->graph) {
         struct cs_step *step = &p->steps[n->mark];
         bool simple = step->work.type == CU_GRAPH_NODE_TYPE_KERNEL || step->work.type == CU_GRAPH_NODE_TYPE_EMPTY;
 
         cs_work_release(&step->work);
         step_fill(step, n);
+        cs_accesses_put(p->accesses);
+        p->accesses = NULL;
         if (!simple || n->work.type != CU_GRAPH_NODE_TYPE_KERNEL)
             program_survey(p);
         return;
@@ -159,18 +222,22 @@ void cs_exec_put(CUgraphExec x)
     free(x);
 }
 
-/* A memset node with a bad target is refused; so is a copy node, with which a card may crash here. */
+/* A memset node with a bad target is refused; so is a copy node, with which a card may crash here. What is only reserved may be
+ * mapped later. */
 static CUresult targets(CUgraph g, CUgraphNode *bad)
 {
     for (size_t i = 0; i < g->count; i++) {
         struct cs_work *w = &g->nodes[i]->work;
         CUresult r = CUDA_SUCCESS;
+        CUgraph *inside;
+        size_t n = cs_work_graphs(w, &inside);
 
+        for (size_t k = 0; k < n && !r; k++)
+            r = targets(inside[k], bad);
         if (w->type == CU_GRAPH_NODE_TYPE_MEMSET)
-            r = cs_set_check(&w->set.p);
-        else if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
-            r = targets(w->child, bad);
-        else if (w->type == CU_GRAPH_NODE_TYPE_MEMCPY && (r = cs_copy_check(&w->copy.p)) != CUDA_SUCCESS) {
+            r = cs_set_check(&w->set.p, true);
+        else if (w->type == CU_GRAPH_NODE_TYPE_MEMCPY && !cs_find_reservation(cs_copy_src(&w->copy.p)) &&
+                 !cs_find_reservation(cs_copy_dst(&w->copy.p)) && (r = cs_copy_check(&w->copy.p, true)) != CUDA_SUCCESS) {
             char what[200];
             cs_say("instantiate: node %zu, %s, names memory that is gone; a card may crash here", i,
                    cs_describe(w, what, sizeof what));
@@ -191,9 +258,13 @@ static CUresult ordered(CUgraph g, CUgraphNode *bad)
     free(order);
     if (!order)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH && ordered(g->nodes[i]->work.child, bad))
-            return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < g->count; i++) {
+        CUgraph *inside;
+        size_t n = cs_work_graphs(&g->nodes[i]->work, &inside);
+        for (size_t k = 0; k < n; k++)
+            if (ordered(inside[k], bad))
+                return CUDA_ERROR_INVALID_VALUE;
+    }
     return CUDA_SUCCESS;
 }
 
@@ -307,11 +378,12 @@ CUresult cuGraphExecDestroy(CUgraphExec x)
 
 /* ---- launching ----------------------------------------------------------------------------------------------------- */
 
+/* Other backing under the same addresses is not another owner. */
 static bool gone(uint64_t noted, CUdeviceptr address)
 {
     struct cs_alloc *a = cs_find(address, 1);
 
-    return noted != 0 && (!a || a->id != noted);
+    return noted != 0 && (!a || (a->id != noted && a->kind != CS_MEM_VMM));
 }
 
 /* A copy with a host side crashes a card when either operand was freed; here it fails, with words. CS strict: every copy and set.
@@ -323,7 +395,8 @@ static CUresult check_operands(struct cs_program *p)
     for (size_t i = 0; i < p->count; i++) {
         struct cs_work *w = &p->steps[i].work;
         CUdeviceptr bad = 0;
-        char what[200];
+        unsigned argument = 0;
+        char what[200], where[300];
 
         if (w->type == CU_GRAPH_NODE_TYPE_MEMCPY) {
             const CUDA_MEMCPY3D *c = &w->copy.p;
@@ -337,12 +410,17 @@ static CUresult check_operands(struct cs_program *p)
                 bad = cs_copy_dst(c);
         } else if (w->type == CU_GRAPH_NODE_TYPE_MEMSET && cs.strict && gone(w->set.dst_id, w->set.p.dst)) {
             bad = w->set.p.dst;
+        } else if (w->type == CU_GRAPH_NODE_TYPE_KERNEL && cs.strict) {
+            bad = cs_check_stale(w, &argument);
         }
         if (bad) {
-            cs_say("cuGraphLaunch: node %zu, %s: 0x%llx was freed since; a card would crash or write over its new owner; the "
-                   "context "
-                   "is in error 700 from now on",
-                   p->steps[i].index, cs_describe(w, what, sizeof what), bad);
+            void (*say)(const char *, ...) = cs.check == CS_CHECK_OFF ? cs_say : cs_finding;
+            cs_describe(w, what, sizeof what);
+            if (w->type == CU_GRAPH_NODE_TYPE_KERNEL)
+                snprintf(what + strlen(what), sizeof what - strlen(what), ", argument %u", argument);
+            say("cuGraphLaunch: node %zu, %s: 0x%llx was freed since (%s); a card would crash or use its new owner's bytes; the "
+                "context is in error 700 from now on",
+                p->steps[i].index, what, bad, cs_where(bad, where, sizeof where));
             return CUDA_ERROR_ILLEGAL_ADDRESS;
         }
     }
@@ -356,9 +434,9 @@ static CUresult memory_check(CUgraphExec x, const struct cs_program *p)
         const struct cs_graph_use *u = &p->memory[i];
         bool lives = u->memory->visible;
 
-        if (u->allocs && !u->frees && lives && !(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+        if (u->allocs > u->frees && lives && !(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
             return CUDA_ERROR_INVALID_VALUE;
-        if (!u->allocs && u->frees && !lives)
+        if (u->allocs < u->frees && !lives)
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -373,7 +451,7 @@ static void memory_begin(const struct cs_program *p)
         if (u->allocs) {
             u->memory->freed_in = NULL;
             cs_graph_alloc_live(u->memory, true);
-            if (!u->frees)
+            if (u->allocs > u->frees)
                 cs_alloc_show(u->memory);
         } else {
             cs_alloc_hide(u->memory);
@@ -417,57 +495,109 @@ static void launch_prepare(struct cs_launch *l)
     }
 }
 
-struct walk {
-    struct cs_launch *launch;
-    size_t events, staged;
-};
+static void run_staged(const struct cs_copy *copy)
+{
+    struct cs_work w = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+
+    w.copy = *copy;
+    cs_run(&w);
+}
+
+/* Where the program goes on after a step of a conditional node. */
+static size_t branch_from(size_t at, const struct cs_work *w)
+{
+    struct cs_conditional *c = w->branch.handle;
+    unsigned value = __atomic_load_n(&c->value, __ATOMIC_RELAXED);
+
+    switch (w->branch.test) {
+    case CS_ASSIGN:
+        __atomic_store_n(&c->value, c->initial, __ATOMIC_RELAXED);
+        return at + 1;
+    case CS_TEST_TRUE:
+        return value ? at + 1 : w->branch.to;
+    case CS_TEST_FALSE:
+        return value ? w->branch.to : at + 1;
+    case CS_TEST_EQUAL:
+        return value == w->branch.operand ? at + 1 : w->branch.to;
+    case CS_TEST_NEVER:
+        break;
+    }
+    return w->branch.to;
+}
+
+/* Checks: a graph's memory is out of bounds before its node and after its free. */
+static void step_memory(struct cs_alloc *a, bool opens)
+{
+    if (cs.check == CS_CHECK_OFF)
+        return;
+    pthread_mutex_lock(&cs.lock);
+    if (opens) {
+        cs_alloc_open(a);
+    } else {
+        cs_check_bytes(a, NULL);
+        cs_alloc_close(a);
+    }
+    pthread_mutex_unlock(&cs.lock);
+}
 
 static void walk(void *data)
 {
-    struct walk *at = data;
-    struct cs_program *p = at->launch->program;
-    struct cs_work w;
+    struct cs_launch *l = data;
+    struct cs_program *p = l->program;
+    bool plain = cs.check == CS_CHECK_OFF && !cs.seed;
 
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = 0; i < p->count;) {
         struct cs_step *step = &p->steps[i];
 
         cs_me.now = &step->work;
-        if (step->run) {
+        if (step->run && plain) {
             step->run(&step->grid);
+            i++;
             continue;
         }
+        if (!plain && cs.seed)
+            cs_turn_between();
         switch (step->work.type) {
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             pthread_mutex_lock(&cs.lock);
-            cs_fence_signal(at->launch->fences[at->events++]);
+            cs_fence_signal(l->fences[step->slot]);
             pthread_mutex_unlock(&cs.lock);
             break;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            cs_turn_pause();
             pthread_mutex_lock(&cs.lock);
-            cs_fence_wait(at->launch->fences[at->events++]);
+            cs_fence_wait(l->fences[step->slot]);
             pthread_mutex_unlock(&cs.lock);
+            cs_turn_resume();
             break;
         case CU_GRAPH_NODE_TYPE_MEMCPY:
-            if (step->staged) {
-                w.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-                w.copy = at->launch->staged[at->staged++];
-                cs_run(&w);
-            } else {
+            if (step->summed && l->sums)
+                cs_check_source(&step->work.copy, l->sums[step->slot]);
+            if (step->staged)
+                run_staged(&l->staged[step->slot]);
+            else
                 cs_run(&step->work);
-            }
             break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            step_memory(step->work.alloc.memory, true);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            step_memory(step->work.free, false);
+            break;
+        case CS_WORK_BRANCH:
+            i = __atomic_load_n(&cs.exiting, __ATOMIC_RELAXED) ? p->count : branch_from(i, &step->work);
+            continue;
         default:
             cs_run(&step->work);
             break;
         }
+        i++;
     }
 }
 
 void cs_launch_run(struct cs_launch *l)
 {
-    struct walk at = {.launch = l};
-
-    if (cs_run_guarded(walk, &at))
+    if (cs_run_guarded(walk, l))
         return;
     pthread_mutex_lock(&cs.lock);
     cs_context_fault(l->exec->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -492,6 +622,7 @@ void cs_launch_finish(struct cs_launch *l)
     cs_exec_put(l->exec);
     free(l->fences);
     free(l->staged);
+    free(l->sums);
     free(l);
 }
 

@@ -97,6 +97,30 @@ static unsigned long long number(const char *variable, unsigned long long otherw
     return v;
 }
 
+static bool check_named(const char *text, enum cs_check *check)
+{
+    static const char *const names_of[] = {"off", "report", "fail", "abort"};
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names_of[i]) == 0) {
+            *check = (enum cs_check)i;
+            return true;
+        }
+    return false;
+}
+
+static bool races_named(const char *text, enum cs_races *races)
+{
+    static const char *const names_of[] = {"off", "copies", "kernels"};
+
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names_of[i]) == 0) {
+            *races = (enum cs_races)i;
+            return true;
+        }
+    return false;
+}
+
 static void configure(void)
 {
     unsigned long long devices = number("CUSIM_DEVICES", 1);
@@ -116,6 +140,17 @@ static void configure(void)
         else if (strcmp(text, "reuse") != 0)
             cs_say("CUSIM_ADDRESS_POLICY=%s is not reuse, never or move and is ignored", text);
     }
+    cs.races = CS_RACES_COPIES;
+    text = getenv("CUSIM_CHECK");
+    if (text && *text && !check_named(text, &cs.check))
+        cs_say("CUSIM_CHECK=%s is not off, report, fail or abort and is ignored", text);
+    text = getenv("CUSIM_RACES");
+    if (text && *text && !races_named(text, &cs.races))
+        cs_say("CUSIM_RACES=%s is not off, copies or kernels and is ignored", text);
+    if (cs.check != CS_CHECK_OFF && cs.policy == CS_REUSE)
+        cs.policy = CS_MOVE;
+    cs_turn_seed(number("CUSIM_SEED", 0));
+    cs.delay_ns = number("CUSIM_DELAY_NS", 0);
     text = getenv("CUSIM_FAIL");
     while (text && *text) {
         const char *end = strchr(text, ','), *colon = strchr(text, ':');
@@ -208,4 +243,72 @@ CS_EXPORT void cusim_set_strict(int on)
     pthread_mutex_lock(&cs.lock);
     cs.strict = on != 0;
     pthread_mutex_unlock(&cs.lock);
+}
+
+/* What already lies in memory keeps its place, so this is for the beginning of a program. */
+CS_EXPORT int cusim_set_check(const char *check)
+{
+    enum cs_check c;
+
+    cs_configure();
+    if (!check || !check_named(check, &c))
+        return -1;
+    pthread_mutex_lock(&cs.lock);
+    cs.check = c;
+    if (c != CS_CHECK_OFF && cs.policy == CS_REUSE)
+        cs.policy = CS_MOVE;
+    pthread_mutex_unlock(&cs.lock);
+    return 0;
+}
+
+CS_EXPORT int cusim_set_races(const char *races)
+{
+    enum cs_races r;
+
+    cs_configure();
+    if (!races || !races_named(races, &r))
+        return -1;
+    pthread_mutex_lock(&cs.lock);
+    cs.races = r;
+    pthread_mutex_unlock(&cs.lock);
+    return 0;
+}
+
+CS_EXPORT unsigned long cusim_findings(void)
+{
+    return __atomic_load_n(&cs.findings, __ATOMIC_RELAXED);
+}
+
+CS_EXPORT void cusim_reset_findings(void)
+{
+    __atomic_store_n(&cs.findings, 0, __ATOMIC_RELAXED);
+}
+
+CS_EXPORT void cusim_set_seed(unsigned long long seed)
+{
+    cs_configure();
+    pthread_mutex_lock(&cs.lock);
+    cs_turn_seed(seed);
+    pthread_mutex_unlock(&cs.lock);
+}
+
+CS_EXPORT void cusim_set_delay(unsigned long long ns)
+{
+    cs_configure();
+    pthread_mutex_lock(&cs.lock);
+    cs.delay_ns = ns;
+    pthread_mutex_unlock(&cs.lock);
+}
+
+CS_EXPORT int cusim_set_stream_delay(void *stream, unsigned long long ns)
+{
+    int result = -1;
+
+    pthread_mutex_lock(&cs.lock);
+    if (cs_is(stream, CS_STREAM)) {
+        ((CUstream)stream)->delay_ns = ns;
+        result = 0;
+    }
+    pthread_mutex_unlock(&cs.lock);
+    return result;
 }

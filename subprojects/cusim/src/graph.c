@@ -56,6 +56,28 @@ void cs_deps_free(struct cs_deps *d)
 
 /* ---- work that nodes hold ------------------------------------------------------------------------------------------ */
 
+size_t cs_work_graphs(struct cs_work *w, CUgraph **list)
+{
+    if (w->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        *list = &w->child;
+        return 1;
+    }
+    if (w->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+        *list = w->conditional.bodies;
+        return w->conditional.size;
+    }
+    *list = NULL;
+    return 0;
+}
+
+void cs_conditional_put(struct cs_conditional *c)
+{
+    if (--c->refs > 0)
+        return;
+    cs_handle_remove(c);
+    free(c);
+}
+
 void cs_work_copy(struct cs_work *to, const struct cs_work *from, bool share)
 {
     *to = *from;
@@ -82,6 +104,10 @@ void cs_work_copy(struct cs_work *to, const struct cs_work *from, bool share)
         break;
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         to->free->refs++;
+        break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        to->conditional.handle->refs++;
+        to->conditional.bodies = cs_alloc_bytes(from->conditional.size * sizeof(CUgraph));
         break;
     default:
         break;
@@ -117,6 +143,13 @@ void cs_work_release(struct cs_work *w)
     case CU_GRAPH_NODE_TYPE_GRAPH:
         if (w->child)
             cs_graph_free(w->child);
+        break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        for (unsigned i = 0; i < w->conditional.size; i++)
+            if (w->conditional.bodies[i])
+                cs_graph_free(w->conditional.bodies[i]);
+        free(w->conditional.bodies);
+        cs_conditional_put(w->conditional.handle);
         break;
     default:
         break;
@@ -155,6 +188,12 @@ void cs_graph_free(CUgraph g)
         cs_handle_remove(g);
     for (size_t i = 0; i < g->count; i++)
         node_free(g->nodes[i]);
+    while (g->conditionals) {
+        struct cs_conditional *c = g->conditionals;
+        g->conditionals = c->next;
+        c->graph = NULL;
+        cs_conditional_put(c);
+    }
     cs_users_put(g->users);
     free(g->nodes);
     free(g);
@@ -164,9 +203,13 @@ bool cs_graph_has_memory(CUgraph g)
 {
     if (g->memory_nodes)
         return true;
-    for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH && cs_graph_has_memory(g->nodes[i]->work.child))
-            return true;
+    for (size_t i = 0; i < g->count; i++) {
+        CUgraph *inside;
+        size_t n = cs_work_graphs(&g->nodes[i]->work, &inside);
+        for (size_t k = 0; k < n; k++)
+            if (cs_graph_has_memory(inside[k]))
+                return true;
+    }
     return false;
 }
 
@@ -174,13 +217,16 @@ CUresult cs_graph_add(CUgraph g, struct cs_work *w, const CUgraphNode *deps, con
                       CUgraphNode *out)
 {
     CUgraphNode n = cs_alloc_bytes(sizeof *n);
+    CUgraph *inside;
+    size_t num_inside;
 
     n->id = cs_id();
     n->graph = g;
     n->work = *w;
     n->index = g->count;
-    if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        w->child->owner = n;
+    num_inside = cs_work_graphs(&n->work, &inside);
+    for (size_t i = 0; i < num_inside; i++)
+        inside[i]->owner = n;
     if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         g->memory_nodes++;
     for (size_t i = 0; i < count; i++) {
@@ -207,8 +253,11 @@ CUgraph cs_graph_copy(CUgraph from, bool exec)
         struct cs_work w;
 
         cs_work_copy(&w, &old->work, false);
-        if (w.type == CU_GRAPH_NODE_TYPE_GRAPH)
-            w.child = cs_graph_copy(old->work.child, exec);
+        CUgraph *inside, *olds;
+        size_t num_inside = cs_work_graphs(&w, &inside);
+        cs_work_graphs(&old->work, &olds);
+        for (size_t k = 0; k < num_inside; k++)
+            inside[k] = cs_graph_copy(olds[k], exec);
         cs_graph_add(g, &w, NULL, NULL, 0, &n);
         n->source = old->id;
     }
@@ -517,5 +566,24 @@ CUresult cuGraphDestroyNode(CUgraphNode n)
     for (size_t i = n->index; i < g->count; i++)
         g->nodes[i]->index = i;
     node_free(n);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphConditionalHandleCreate(cuuint64_t *handle, CUgraph g, CUcontext ctx, unsigned initial, unsigned flags)
+{
+    ENTER(cuGraphConditionalHandleCreate);
+    if (!handle || !cs_is(g, CS_GRAPH) || (flags & ~1u))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (ctx ? !cs_is(ctx, CS_CONTEXT) : !cs_current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    struct cs_conditional *c = cs_alloc_bytes(sizeof *c);
+    c->initial = c->value = initial;
+    c->assign = flags != 0;
+    c->refs = 1;
+    c->graph = g;
+    c->next = g->conditionals;
+    g->conditionals = c;
+    cs_handle_add(c, CS_CONDITIONAL);
+    *handle = (cuuint64_t)(uintptr_t)c;
     return CUDA_SUCCESS;
 }

@@ -166,6 +166,7 @@ CUresult cs_kernel_work(struct cs_work *w, CUfunction func, CUkernel kern, CUcon
         return CUDA_ERROR_NOT_FOUND;
     if ((r = args_take(k.entry, c->params, c->extra, node, &k.args)) != CUDA_SUCCESS)
         return r;
+    func->loaded = true;
     k.image = func->module->image;
     k.image->refs++;
     w->type = CU_GRAPH_NODE_TYPE_KERNEL;

@@ -81,7 +81,17 @@ static struct cs_alloc *list_find(const struct list *l, CUdeviceptr address, siz
         return NULL;
     struct cs_alloc *a = l->items[at - 1];
     size_t offset = (size_t)(address - a->base);
-    return offset < a->size && bytes <= a->size - offset ? a : NULL;
+    if (offset >= a->size)
+        return NULL;
+    /* Mappings side by side are one piece of memory. */
+    size_t room = a->size - offset;
+    for (size_t i = at; room < bytes && a->kind == CS_MEM_VMM && i < l->count; i++) {
+        struct cs_alloc *next = l->items[i];
+        if (next->kind != CS_MEM_VMM || next->base != address + room)
+            break;
+        room += next->size;
+    }
+    return bytes <= room ? a : NULL;
 }
 
 struct cs_alloc *cs_find(CUdeviceptr address, size_t bytes)
@@ -94,6 +104,18 @@ struct cs_alloc *cs_find_graph(CUdeviceptr address, size_t bytes)
     struct cs_alloc *a = list_find(&arena, address, bytes);
 
     return a && a->kind == CS_MEM_GRAPH ? a : NULL;
+}
+
+struct cs_alloc *cs_find_near(CUdeviceptr address)
+{
+    size_t at = list_above(&arena, address);
+
+    for (size_t i = at > 0 ? at - 1 : 0; i < arena.count && i <= at; i++) {
+        struct cs_alloc *a = arena.items[i];
+        if (a->guarded && address >= a->from && address - a->from < a->span)
+            return a;
+    }
+    return NULL;
 }
 
 void cs_alloc_show(struct cs_alloc *a)
@@ -126,6 +148,11 @@ bool cs_in_arena(uintptr_t address)
     return address >= arena_base && address - arena_base < arena_size;
 }
 
+bool cs_host_kind(enum cs_memory kind)
+{
+    return kind == CS_MEM_PINNED || kind == CS_MEM_REGISTERED;
+}
+
 static bool arena_reserve(void)
 {
     for (size_t size = (size_t)1 << 40; !arena_base && size >= (size_t)1 << 32; size /= 2) {
@@ -143,8 +170,8 @@ static bool arena_reserve(void)
 static CUdeviceptr gap_find(size_t from, CUdeviceptr floor, size_t span, size_t align)
 {
     for (size_t i = from; i <= arena.count; i++) {
-        CUdeviceptr start = i ? arena.items[i - 1]->base + arena.items[i - 1]->span : arena_base;
-        CUdeviceptr end = i < arena.count ? arena.items[i]->base : arena_base + arena_size;
+        CUdeviceptr start = i ? arena.items[i - 1]->from + arena.items[i - 1]->span : arena_base;
+        CUdeviceptr end = i < arena.count ? arena.items[i]->from : arena_base + arena_size;
 
         if (start == end && i == arena_first_gap)
             arena_first_gap = i + 1;
@@ -157,9 +184,8 @@ static CUdeviceptr gap_find(size_t from, CUdeviceptr floor, size_t span, size_t 
     return 0;
 }
 
-static CUdeviceptr place(size_t span)
+static CUdeviceptr place(size_t span, size_t align)
 {
-    size_t align = span >= CS_BLOCK ? CS_BLOCK : CS_GRANULE;
     CUdeviceptr at;
 
     if (cs.policy == CS_REUSE) {
@@ -182,13 +208,15 @@ static void pages(const struct cs_alloc *a, bool alone, uintptr_t *from, uintptr
 {
     size_t at = list_above(&arena, a->base);
 
-    *from = a->base / CS_PAGE * CS_PAGE;
-    *to = up(a->base + a->span, CS_PAGE);
-    if (!alone)
+    *from = a->from / CS_PAGE * CS_PAGE;
+    *to = up(a->from + a->span, CS_PAGE);
+    if (a->guarded)
+        *to -= CS_GUARD;
+    if (!alone || a->guarded)
         return;
     for (size_t i = at; i-- > 0;)
         if (arena.items[i] != a) {
-            if (arena.items[i]->base + arena.items[i]->span > *from && arena.items[i]->base < a->base)
+            if (arena.items[i]->from + arena.items[i]->span > *from && arena.items[i]->base < a->base)
                 *from += CS_PAGE;
             break;
         }
@@ -209,7 +237,9 @@ void cs_alloc_open(struct cs_alloc *a)
         cs_say("cannot make %zu bytes of device memory usable", a->span);
         abort();
     }
-    if (a->span <= CS_BLOCK / 2)
+    if (a->guarded)
+        cs_check_fill(a);
+    else if (a->span <= CS_BLOCK / 2)
         memset((void *)(uintptr_t)a->base, CS_POISON, a->span);
 }
 
@@ -218,7 +248,7 @@ void cs_alloc_close(struct cs_alloc *a)
     uintptr_t from, to;
 
     cs_free_epoch++;
-    if (a->span <= CS_BLOCK / 2)
+    if (!a->guarded && a->span <= CS_BLOCK / 2)
         memset((void *)(uintptr_t)a->base, CS_POISON, a->span);
     pages(a, true, &from, &to);
     if (from >= to)
@@ -228,26 +258,58 @@ void cs_alloc_close(struct cs_alloc *a)
     mprotect((void *)from, to - from, PROT_NONE);
 }
 
+/* What counts as used: not the guard pages. */
+static size_t charge(const struct cs_alloc *a)
+{
+    return up(a->size, a->guarded ? CS_ALIGN : CS_GRANULE);
+}
+
+bool cs_memory_charge(int device, size_t bytes)
+{
+    if (bytes > cs.memory || device_used[device] + bytes > cs.memory)
+        return false;
+    device_used[device] += bytes;
+    return true;
+}
+
+void cs_memory_uncharge(int device, size_t bytes)
+{
+    device_used[device] -= bytes;
+}
+
+/* With checks on, the end of an allocation lies as near to its guard pages as the alignment of CUDA memory allows. */
 CUresult cs_device_alloc(enum cs_memory kind, size_t bytes, CUcontext ctx, int device, struct cs_alloc **out)
 {
-    size_t span = up(bytes, CS_GRANULE);
+    bool guarded = cs.check != CS_CHECK_OFF;
+    /* Memory of graphs shares no page with other memory: it must be out of reach while it does not live. Nor do variables, so that
+     * what is freed beside them is out of reach. */
+    size_t step = kind == CS_MEM_GRAPH || kind == CS_MEM_VARIABLE ? CS_PAGE : CS_GRANULE, lead = 0;
+    size_t span = up(bytes, guarded ? CS_ALIGN : step), align = span >= CS_BLOCK ? CS_BLOCK : step;
 
     if (bytes > cs.memory || device_used[device] + span > cs.memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (guarded) {
+        lead = up(span, CS_PAGE) - span;
+        span += lead + CS_GUARD;
+        align = CS_PAGE;
+    }
     if (!arena_base && !arena_reserve())
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUdeviceptr at = place(span);
+    CUdeviceptr at = place(span, align);
     if (!at)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    cs_graves_clear(at, span);
     struct cs_alloc *a = cs_alloc_bytes(sizeof *a);
-    a->base = at;
+    a->from = at;
+    a->base = at + lead;
     a->size = bytes;
     a->span = span;
+    a->guarded = guarded;
     a->kind = kind;
     a->ctx = ctx;
     a->device = device;
     list_add(&arena, a);
-    device_used[device] += span;
+    device_used[device] += charge(a);
     if (kind != CS_MEM_GRAPH) {
         cs_alloc_open(a);
         cs_alloc_show(a);
@@ -264,17 +326,101 @@ static void arena_leave(struct cs_alloc *a)
         arena_first_gap = at;
     if (arena.count == 0)
         arena_first_gap = 0;
-    device_used[a->device] -= a->span;
 }
 
 void cs_device_free(struct cs_alloc *a)
 {
+    if (a->guarded && (a->kind != CS_MEM_GRAPH || a->live))
+        cs_check_bytes(a, NULL);
     cs_alloc_hide(a);
     if (a->kind != CS_MEM_GRAPH || a->live)
         cs_alloc_close(a);
     if (a->pool)
         a->pool->used -= a->span;
+    device_used[a->device] -= charge(a);
+    if (a->guarded)
+        cs_grave_add(a);
     arena_leave(a);
+    free(a);
+}
+
+/* ---- room for mappings --------------------------------------------------------------------------------------------- */
+
+struct cs_alloc *cs_reserve(size_t bytes, size_t align, CUdeviceptr at)
+{
+    if (!arena_base && !arena_reserve())
+        return NULL;
+    if (at && (at % align || !cs_in_arena(at) || at + bytes > arena_base + arena_size || gap_find(0, at, bytes, align) != at))
+        at = 0;
+    if (!at)
+        at = place(bytes, align);
+    if (!at)
+        return NULL;
+    cs_graves_clear(at, bytes);
+    struct cs_alloc *r = cs_alloc_bytes(sizeof *r);
+    r->from = r->base = at;
+    r->size = r->span = bytes;
+    r->kind = CS_MEM_VMM;
+    list_add(&arena, r);
+    return r;
+}
+
+void cs_unreserve(struct cs_alloc *r)
+{
+    arena_leave(r);
+    free(r);
+}
+
+struct cs_alloc *cs_find_reservation(CUdeviceptr address)
+{
+    struct cs_alloc *a = list_find(&arena, address, 1);
+
+    return a && a->kind == CS_MEM_VMM ? a : NULL;
+}
+
+bool cs_mapped_within(CUdeviceptr from, size_t bytes)
+{
+    size_t at = list_above(&shown, from + bytes - 1);
+
+    return at > 0 && shown.items[at - 1]->base + shown.items[at - 1]->size > from;
+}
+
+/* ---- variables of modules ------------------------------------------------------------------------------------------ */
+
+/* Where the kernels of a pack have it, if one does: modules then share it, as they share the kernels. */
+struct cs_alloc *cs_variable_add(const struct cs_variable *v, CUcontext ctx)
+{
+    struct cs_alloc *a;
+
+    if (v->body && v->body->bytes == v->bytes) {
+        a = cs_find((CUdeviceptr)(uintptr_t)v->body->address, 1);
+        if (!a) {
+            a = cs_alloc_bytes(sizeof *a);
+            a->base = a->from = (CUdeviceptr)(uintptr_t)v->body->address;
+            a->size = a->span = v->bytes;
+            a->kind = CS_MEM_VARIABLE;
+            a->ctx = ctx;
+            a->device = ctx->device;
+            cs_alloc_show(a);
+        }
+    } else if (cs_device_alloc(CS_MEM_VARIABLE, v->bytes, ctx, ctx->device, &a) == CUDA_SUCCESS) {
+        memcpy((void *)(uintptr_t)a->base, v->initial, v->bytes);
+    } else {
+        return NULL;
+    }
+    a->refs++;
+    return a;
+}
+
+void cs_variable_put(struct cs_alloc *a)
+{
+    if (!a || --a->refs > 0)
+        return;
+    if (cs_in_arena((uintptr_t)a->base)) {
+        cs_device_free(a);
+        return;
+    }
+    cs_alloc_hide(a);
     free(a);
 }
 
@@ -316,7 +462,7 @@ CUresult cs_pool_alloc(CUmemoryPool pool, CUstream s, size_t bytes, CUdeviceptr 
     size_t span = up(bytes, CS_GRANULE);
     struct cs_alloc *a = NULL;
 
-    for (size_t i = 0; i < arena.count && cs.policy == CS_REUSE; i++) {
+    for (size_t i = 0; i < arena.count && cs.policy == CS_REUSE && cs.check == CS_CHECK_OFF; i++) {
         struct cs_alloc *z = arena.items[i];
         if (z->freed_in != s || z->kind != CS_MEM_POOL || z->pool != pool || z->span != span)
             continue;
@@ -356,6 +502,8 @@ void cs_graph_alloc_live(struct cs_alloc *a, bool live)
                 graph_high[a->device] = graph_used[a->device];
         }
     } else if (!live && a->live) {
+        if (a->guarded)
+            cs_check_bytes(a, NULL);
         cs_alloc_hide(a);
         cs_alloc_close(a);
     }
@@ -554,8 +702,7 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation 
     return prefetch(address, bytes, s);
 }
 
-/* ---- page-locked host memory
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- page-locked host memory --------------------------------------------------------------------------------------- */
 
 static CUresult host_alloc(void **out, size_t bytes, unsigned flags)
 {
@@ -565,7 +712,7 @@ static CUresult host_alloc(void **out, size_t bytes, unsigned flags)
     if (p == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct cs_alloc *a = cs_alloc_bytes(sizeof *a);
-    a->base = (CUdeviceptr)(uintptr_t)p;
+    a->base = a->from = (CUdeviceptr)(uintptr_t)p;
     a->size = bytes;
     a->span = up(bytes, CS_PAGE);
     a->kind = CS_MEM_PINNED;
@@ -624,7 +771,7 @@ static CUresult host_register(void *p, size_t bytes, unsigned flags)
     if (at > 0 && shown.items[at - 1]->base + shown.items[at - 1]->size > base)
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     struct cs_alloc *a = cs_alloc_bytes(sizeof *a);
-    a->base = base;
+    a->base = a->from = base;
     a->size = a->span = bytes;
     a->kind = CS_MEM_REGISTERED;
     a->ctx = cs_current();
@@ -668,7 +815,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned flags)
     if (!out || flags)
         return CUDA_ERROR_INVALID_VALUE;
     a = cs_find((CUdeviceptr)(uintptr_t)p, 1);
-    if (!a || (a->kind != CS_MEM_PINNED && a->kind != CS_MEM_REGISTERED))
+    if (!a || !cs_host_kind(a->kind))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (CUdeviceptr)(uintptr_t)p;
     return CUDA_SUCCESS;
@@ -682,9 +829,24 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *p)
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
     a = cs_find((CUdeviceptr)(uintptr_t)p, 1);
-    if (!a || (a->kind != CS_MEM_PINNED && a->kind != CS_MEM_REGISTERED))
+    if (!a || !cs_host_kind(a->kind))
         return CUDA_ERROR_INVALID_VALUE;
     *flags = a->flags | CU_MEMHOSTALLOC_DEVICEMAP;
+    return CUDA_SUCCESS;
+}
+
+/* A handle that no other process can open: cusim's memory is this process's own. */
+CUresult cuIpcGetMemHandle(cusim_ipc_handle *handle, CUdeviceptr address)
+{
+    struct cs_alloc *a;
+
+    ENTER(cuIpcGetMemHandle);
+    a = cs_find(address, 1);
+    if (!handle || !a || a->kind != CS_MEM_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle->reserved, &a->base, sizeof a->base);
+    memcpy(handle->reserved + 8, &a->id, sizeof a->id);
     return CUDA_SUCCESS;
 }
 
@@ -700,7 +862,7 @@ void cs_memory_context_gone(CUcontext ctx)
 
         if (a->ctx != ctx && !primary_pool)
             continue;
-        if (a->kind == CS_MEM_PINNED || a->kind == CS_MEM_REGISTERED) {
+        if (cs_host_kind(a->kind)) {
             host_free(a);
         } else if (a->kind == CS_MEM_GRAPH) {
             cs_graph_alloc_live(a, false);

@@ -11,6 +11,9 @@ static CUmodule module_new(CUcontext ctx, struct cs_image *image, CUlibrary libr
     m->image = image;
     m->library = library;
     m->functions = cs_alloc_bytes(image->num_entries * sizeof *m->functions);
+    m->variables = cs_alloc_bytes(image->num_variables * sizeof *m->variables);
+    for (unsigned i = 0; i < image->num_variables; i++)
+        m->variables[i] = cs_variable_add(&image->variables[i], ctx);
     cs_handle_add(m, CS_MODULE);
     return m;
 }
@@ -22,8 +25,11 @@ static void module_free(CUmodule m)
             cs_handle_remove(m->functions[i]);
             free(m->functions[i]);
         }
+    for (unsigned i = 0; i < m->image->num_variables; i++)
+        cs_variable_put(m->variables[i]);
     cs_handle_remove(m);
     free(m->functions);
+    free(m->variables);
     cs_image_put(m->image);
     free(m);
 }
@@ -34,7 +40,6 @@ static CUfunction module_function(CUmodule m, unsigned i)
         CUfunction f = cs_alloc_bytes(sizeof *f);
         f->module = m;
         f->entry = &m->image->entries[i];
-        f->loaded = true;
         cs_handle_add(f, CS_FUNCTION);
         m->functions[i] = f;
     }
@@ -152,17 +157,32 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
     if ((r = entry_index(m->image, name, &i)) != CUDA_SUCCESS)
         return r;
     *out = module_function(m, i);
+    (*out)->loaded = true;
     return CUDA_SUCCESS;
+}
+
+static CUresult global(CUmodule m, const char *name, CUdeviceptr *address, size_t *bytes)
+{
+    for (unsigned i = 0; i < m->image->num_variables; i++) {
+        if (strcmp(m->image->variables[i].name, name) != 0)
+            continue;
+        if (!m->variables[i])
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        if (address)
+            *address = m->variables[i]->base;
+        if (bytes)
+            *bytes = m->variables[i]->size;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule m, const char *name)
 {
     ENTER(cuModuleGetGlobal_v2);
-    (void)address;
-    (void)bytes;
     if (!name)
         return CUDA_ERROR_INVALID_VALUE;
-    return cs_is(m, CS_MODULE) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+    return cs_is(m, CS_MODULE) ? global(m, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuModuleGetLoadingMode(int *mode)
@@ -255,6 +275,7 @@ CUresult cs_kernel_function(CUkernel k, CUcontext ctx, CUfunction *out)
     CUfunction f = module_function(m, (unsigned)(k->entry - m->image->entries));
 
     f->kernel = k;
+    f->loaded = true;
     *out = f;
     return CUDA_SUCCESS;
 }
@@ -337,11 +358,11 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary l)
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary l, const char *name)
 {
     ENTER(cuLibraryGetGlobal);
-    (void)address;
-    (void)bytes;
     if (!name)
         return CUDA_ERROR_INVALID_VALUE;
-    return cs_is(l, CS_LIBRARY) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+    if (!cs_is(l, CS_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return cs_current() ? global(library_module(l, cs_current()), name, address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary l)

@@ -42,7 +42,7 @@ CUresult cs_node_copy(struct cs_work *w, const CUDA_MEMCPY3D *p, CUcontext ctx)
         return r;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_copy_check(p)) != CUDA_SUCCESS)
+    if ((r = cs_copy_check(p, true)) != CUDA_SUCCESS)
         return r;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -56,7 +56,7 @@ CUresult cs_node_set(struct cs_work *w, const CUDA_MEMSET_NODE_PARAMS *p, CUcont
 {
     CUresult r = context_or_current(&ctx);
 
-    if (r || (r = cs_set_check(p)) != CUDA_SUCCESS)
+    if (r || (r = cs_set_check(p, true)) != CUDA_SUCCESS)
         return r;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_MEMSET;
@@ -97,16 +97,80 @@ CUresult cs_node_batch(struct cs_work *w, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p
     return CUDA_SUCCESS;
 }
 
-CUresult cs_graph_alloc_work(struct cs_work *w, CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
+/* How often a graph allocates a piece of memory, less how often it frees it; `last`, if given, is its last free. */
+static int outstanding(CUgraph g, const struct cs_alloc *a, CUgraphNode *last)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < g->count; i++) {
+        const struct cs_work *w = &g->nodes[i]->work;
+        n += w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory == a;
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && w->free == a) {
+            n--;
+            if (last)
+                *last = g->nodes[i];
+        }
+    }
+    return n;
+}
+
+/* Once for each time it is allocated here; once if that is done elsewhere. */
+bool cs_graph_may_free(CUgraph g, const struct cs_alloc *a)
+{
+    CUgraphNode last = NULL;
+    int n = outstanding(g, a, &last);
+
+    return n > 0 || (n == 0 && !last);
+}
+
+static bool comes_after(CUgraph g, const CUgraphNode *deps, size_t count, CUgraphNode node)
+{
+    CUgraphNode *todo = cs_alloc_bytes((g->count + count + 1) * sizeof *todo);
+    size_t n = 0;
+    bool found = false;
+
+    for (size_t i = 0; i < g->count; i++)
+        g->nodes[i]->mark = 0;
+    for (size_t i = 0; i < count; i++)
+        todo[n++] = deps[i];
+    while (n > 0 && !found) {
+        CUgraphNode at = todo[--n];
+        found = at == node;
+        for (size_t i = 0; i < at->in.count; i++)
+            if (!at->in.nodes[i]->mark) {
+                at->in.nodes[i]->mark = 1;
+                todo[n++] = at->in.nodes[i];
+            }
+    }
+    free(todo);
+    return found;
+}
+
+/* Memory that the graph has freed before the new node, of the same size. With checks on, none: a late use would not show. */
+static struct cs_alloc *recycle(CUgraph g, const CUgraphNode *deps, size_t count, size_t bytes, int device)
+{
+    for (size_t i = 0; i < g->count && cs.check == CS_CHECK_OFF; i++) {
+        struct cs_work *w = &g->nodes[i]->work;
+        CUgraphNode last = NULL;
+
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->size == bytes && w->alloc.memory->device == device &&
+            outstanding(g, w->alloc.memory, &last) == 0 && last && comes_after(g, deps, count, last))
+            return w->alloc.memory;
+    }
+    return NULL;
+}
+
+CUresult cs_graph_alloc_work(struct cs_work *w, CUgraph g, const CUgraphNode *deps, size_t count,
+                             const CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     struct cs_alloc *a;
     CUresult r;
 
-    (void)g;
     if (p->bytesize == 0 || p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE || cs_device_check(p->poolProps.location.id))
         return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_device_alloc(CS_MEM_GRAPH, p->bytesize, NULL, p->poolProps.location.id, &a)) != CUDA_SUCCESS)
+    a = recycle(g, deps, count, p->bytesize, p->poolProps.location.id);
+    if (!a && (r = cs_device_alloc(CS_MEM_GRAPH, p->bytesize, NULL, p->poolProps.location.id, &a)) != CUDA_SUCCESS)
         return r;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
@@ -115,7 +179,7 @@ CUresult cs_graph_alloc_work(struct cs_work *w, CUgraph g, const CUDA_MEM_ALLOC_
     w->alloc.p.dptr = a->base;
     w->alloc.p.accessDescs = NULL;
     w->alloc.p.accessDescCount = 0;
-    a->refs = 1;
+    a->refs++;
     return CUDA_SUCCESS;
 }
 
@@ -144,11 +208,8 @@ static CUresult free_work(struct cs_work *w, CUgraph g, CUdeviceptr address)
 {
     struct cs_alloc *a = cs_find_graph(address, 1);
 
-    if (!a || a->base != address)
+    if (!a || a->base != address || !cs_graph_may_free(g, a))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_MEM_FREE && g->nodes[i]->work.free == a)
-            return CUDA_ERROR_INVALID_VALUE;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_MEM_FREE;
     w->free = a;
@@ -265,9 +326,9 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph g, const CUgraphNode 
     ADD(event_work(&w, CU_GRAPH_NODE_TYPE_WAIT_EVENT, e));
 }
 
-static CUresult alloc_work(struct cs_work *w, CUgraph g, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+static CUresult alloc_work(struct cs_work *w, CUgraph g, const CUgraphNode *deps, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
-    CUresult r = cs_graph_alloc_work(w, g, p);
+    CUresult r = cs_graph_alloc_work(w, g, deps, count, p);
 
     if (!r)
         p->dptr = w->alloc.p.dptr;
@@ -277,7 +338,7 @@ static CUresult alloc_work(struct cs_work *w, CUgraph g, CUDA_MEM_ALLOC_NODE_PAR
 CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     ENTER(cuGraphAddMemAllocNode);
-    ADD(p ? alloc_work(&w, g, p) : CUDA_ERROR_INVALID_VALUE);
+    ADD(p ? alloc_work(&w, g, deps, count, p) : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, CUdeviceptr address)
@@ -301,7 +362,34 @@ static CUDA_MEMSET_NODE_PARAMS memset_v1(const cusim_memset_params_v2 *p)
     return q;
 }
 
-static CUresult any_work(struct cs_work *w, CUgraph g, cusim_node_params *p)
+static CUresult conditional_work(struct cs_work *w, CUgraph g, cusim_node_params *p)
+{
+    struct cs_conditional *c = (struct cs_conditional *)(uintptr_t)p->conditional.handle;
+    CUcontext ctx = p->conditional.ctx;
+    unsigned size = p->conditional.size;
+    CUresult r = context_or_current(&ctx);
+
+    if (r)
+        return r;
+    if (!cs_is(c, CS_CONDITIONAL) || c->graph != g || c->used || size == 0 || (unsigned)p->conditional.type > CS_COND_SWITCH ||
+        (p->conditional.type == CS_COND_IF && size > 2) || (p->conditional.type == CS_COND_WHILE && size > 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(w, 0, sizeof *w);
+    w->type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    c->used = true;
+    c->refs++;
+    w->conditional.handle = c;
+    w->conditional.type = p->conditional.type;
+    w->conditional.size = size;
+    w->conditional.ctx = ctx;
+    w->conditional.bodies = cs_alloc_bytes(size * sizeof(CUgraph));
+    for (unsigned i = 0; i < size; i++)
+        w->conditional.bodies[i] = cs_graph_new(true);
+    p->conditional.phGraph_out = w->conditional.bodies;
+    return CUDA_SUCCESS;
+}
+
+static CUresult any_work(struct cs_work *w, CUgraph g, const CUgraphNode *deps, size_t count, cusim_node_params *p)
 {
     CUDA_MEMSET_NODE_PARAMS set;
 
@@ -325,11 +413,13 @@ static CUresult any_work(struct cs_work *w, CUgraph g, cusim_node_params *p)
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return event_work(w, (int)p->type, p->event.event);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        return alloc_work(w, g, &p->alloc);
+        return alloc_work(w, g, deps, count, &p->alloc);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return free_work(w, g, p->free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return cs_node_batch(w, &p->memop);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return conditional_work(w, g, p);
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -338,7 +428,7 @@ static CUresult any_work(struct cs_work *w, CUgraph g, cusim_node_params *p)
 CUresult cuGraphAddNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count, cusim_node_params *p)
 {
     ENTER(cuGraphAddNode);
-    ADD(p ? any_work(&w, g, p) : CUDA_ERROR_INVALID_VALUE);
+    ADD(p ? any_work(&w, g, deps, count, p) : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
@@ -349,7 +439,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *deps,
 
     ENTER(cuGraphAddNode_v2);
     if ((r = add_check(out, g, deps, count)) != CUDA_SUCCESS ||
-        (r = p ? any_work(&w, g, p) : CUDA_ERROR_INVALID_VALUE) != CUDA_SUCCESS)
+        (r = p ? any_work(&w, g, deps, count, p) : CUDA_ERROR_INVALID_VALUE) != CUDA_SUCCESS)
         return r;
     return cs_graph_add(g, &w, deps, edges, count, out);
 }
@@ -562,9 +652,9 @@ CUresult cuGraphNodeSetParams(CUgraphNode n, cusim_node_params *p)
 {
     ENTER(cuGraphNodeSetParams);
     if (!p || p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-        p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        p->type == CU_GRAPH_NODE_TYPE_GRAPH || p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
         return CUDA_ERROR_INVALID_VALUE;
-    SET(n, (int)p->type, p, any_work(&w, n->graph, p));
+    SET(n, (int)p->type, p, any_work(&w, n->graph, NULL, 0, p));
 }
 
 /* ---- attributes of kernel nodes ------------------------------------------------------------------------------------ */

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 static const struct cusim_pack **packs;
-static size_t num_packs, packs_room;
+static const struct cusim_variable **variables; /* Of each pack; NULL: none. */
+static size_t num_packs, packs_room, variables_room;
 static char *loaded_from; /* CUSIM_KERNELS as it was when they were loaded. */
 static bool beside_done;
 
@@ -32,6 +33,8 @@ static void load_file(const char *path, bool loud)
         if (packs[i] == pack)
             return;
     packs = cs_grow(packs, &packs_room, num_packs + 1, sizeof *packs);
+    variables = cs_grow(variables, &variables_room, num_packs + 1, sizeof *variables);
+    variables[num_packs] = dlsym(so, "cusim_variable_table");
     packs[num_packs++] = pack;
 }
 
@@ -93,7 +96,7 @@ static void load_beside(void)
         load_folder(path);
 }
 
-const struct cusim_kernel *cs_pack_find(const char *name)
+static void load_new(void)
 {
     const char *list = getenv("CUSIM_KERNELS");
 
@@ -110,9 +113,24 @@ const struct cusim_kernel *cs_pack_find(const char *name)
         beside_done = true;
         load_beside();
     }
+}
+
+const struct cusim_kernel *cs_pack_find(const char *name)
+{
+    load_new();
     for (size_t i = 0; i < num_packs; i++)
         for (unsigned k = 0; k < packs[i]->num_kernels; k++)
             if (strcmp(packs[i]->kernels[k].name, name) == 0)
                 return &packs[i]->kernels[k];
+    return NULL;
+}
+
+const struct cusim_variable *cs_pack_find_variable(const char *name)
+{
+    load_new();
+    for (size_t i = 0; i < num_packs; i++)
+        for (const struct cusim_variable *v = variables[i]; v && v->name; v++)
+            if (strcmp(v->name, name) == 0)
+                return v;
     return NULL;
 }

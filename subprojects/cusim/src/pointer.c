@@ -16,7 +16,8 @@ static uint64_t block_of(CUdeviceptr address)
 /* The value of one attribute; writes as many bytes as the attribute has. */
 static CUresult value(const struct cs_alloc *a, CUpointer_attribute attribute, CUdeviceptr address, void *out)
 {
-    bool host = a->kind == CS_MEM_PINNED || a->kind == CS_MEM_REGISTERED;
+    bool host = cs_host_kind(a->kind), dark = a->kind == CS_MEM_VMM && a->access == 0; /* Mapped, but not yet for anyone. */
+    const struct cs_alloc *range = a->reservation ? a->reservation : a;
 
     switch ((int)attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -26,6 +27,8 @@ static CUresult value(const struct cs_alloc *a, CUpointer_attribute attribute, C
         *(unsigned *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        if (dark)
+            return CUDA_ERROR_INVALID_VALUE;
         *(CUdeviceptr *)out = address;
         break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -49,10 +52,10 @@ static CUresult value(const struct cs_alloc *a, CUpointer_attribute attribute, C
         *(unsigned *)out = a->kind == CS_MEM_DEVICE;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)out = a->base;
+        *(CUdeviceptr *)out = range->base;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)out = a->size;
+        *(size_t *)out = range->size;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPED:
         *(unsigned *)out = 1;
@@ -64,7 +67,7 @@ static CUresult value(const struct cs_alloc *a, CUpointer_attribute attribute, C
         *(unsigned *)out = !host;
         break;
     case 16: /* access: read and write */
-        *(unsigned *)out = 3;
+        *(unsigned *)out = a->kind == CS_MEM_VMM ? (unsigned)a->access : 3;
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         *(CUmemoryPool *)out = a->pool;
@@ -82,7 +85,7 @@ static CUresult value(const struct cs_alloc *a, CUpointer_attribute attribute, C
         break;
     }
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        *(unsigned long long *)out = block_of(a->base);
+        *(unsigned long long *)out = a->backing ? 1ull << 62 | a->backing->id : block_of(a->base);
         break;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -137,8 +140,13 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
         if (!known(attributes[i]) || !data[i])
             return CUDA_ERROR_INVALID_VALUE;
     a = cs_find(address, 1);
+    struct cs_alloc *reserved = a ? NULL : cs_find_reservation(address);
     for (unsigned i = 0; i < count; i++)
-        if (!a || value(a, attributes[i], address, data[i]) != CUDA_SUCCESS)
+        if (reserved && attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+            *(CUdeviceptr *)data[i] = reserved->base;
+        else if (reserved && attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+            *(size_t *)data[i] = reserved->size;
+        else if (!a || value(a, attributes[i], address, data[i]) != CUDA_SUCCESS)
             zero(attributes[i], data[i]);
     return CUDA_SUCCESS;
 }
@@ -164,7 +172,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ad
 
     ENTER(cuMemGetAddressRange_v2);
     a = cs_find(address, 1);
-    if (!a)
+    if (!a || (a->kind == CS_MEM_VMM && a->access == 0))
         return CUDA_ERROR_NOT_FOUND;
     if (base)
         *base = a->base;

@@ -197,7 +197,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, C
         p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         p.poolProps.location.id = s->ctx->device;
         p.bytesize = bytes;
-        if ((r = cs_graph_alloc_work(&w, s->capture->graph, &p)) != CUDA_SUCCESS)
+        if ((r = cs_graph_alloc_work(&w, s->capture->graph, s->deps.nodes, s->deps.count, &p)) != CUDA_SUCCESS)
             return r;
         *out = w.alloc.p.dptr;
         return cs_submit(s, &w);
@@ -241,13 +241,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         if (address == 0)
             return CUDA_SUCCESS;
         a = cs_find_graph(address, 1);
-        if (!a || a->base != address)
+        if (!a || a->base != address || !cs_graph_may_free(s->capture->graph, a))
             return CUDA_ERROR_INVALID_VALUE;
-        for (size_t i = 0; i < s->capture->graph->count; i++) {
-            const struct cs_work *n = &s->capture->graph->nodes[i]->work;
-            if (n->type == CU_GRAPH_NODE_TYPE_MEM_FREE && n->free == a)
-                return CUDA_ERROR_INVALID_VALUE;
-        }
         w.free = a;
         a->refs++;
         return cs_submit(s, &w);

@@ -53,6 +53,9 @@ const char *cs_describe(const struct cs_work *w, char *text, size_t room)
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         snprintf(text, room, "memory operation on 0x%llx", w->batch->ops[0].writeValue.address);
         break;
+    case CS_WORK_FREE:
+        snprintf(text, room, "free of 0x%llx", w->free->base);
+        break;
     default:
         snprintf(text, room, "work");
     }
@@ -62,7 +65,8 @@ const char *cs_describe(const struct cs_work *w, char *text, size_t room)
 bool cs_run_guarded(void (*fn)(void *data), void *data)
 {
     sigjmp_buf here;
-    char what[200];
+    char what[200], where[300], blame[80];
+    CUdeviceptr address;
 
     if (sigsetjmp(here, 0) == 0) {
         cs_me.jump = &here;
@@ -71,9 +75,16 @@ bool cs_run_guarded(void (*fn)(void *data), void *data)
         return true;
     }
     cs_me.jump = NULL;
-    cs_say("%s touched 0x%llx, which is %s; the context is in error 700 from now on", cs_describe(cs_me.now, what, sizeof what),
-           (unsigned long long)cs_me.fault_address,
-           cs_in_arena(cs_me.fault_address) ? "device memory that is freed or was never allocated" : "no CUDA memory");
+    address = (CUdeviceptr)cs_me.fault_address;
+    pthread_mutex_lock(&cs.lock);
+    cs_describe(cs_me.now, what, sizeof what);
+    cs_where(address, where, sizeof where);
+    cs_blame(cs_me.now, address, blame, sizeof blame);
+    if (cs.check != CS_CHECK_OFF)
+        cs_finding("%s touched 0x%llx%s, which is %s; the context is in error 700 from now on", what, address, blame, where);
+    else
+        cs_say("%s touched 0x%llx%s, which is %s; the context is in error 700 from now on", what, address, blame, where);
+    pthread_mutex_unlock(&cs.lock);
     return false;
 }
 
@@ -137,14 +148,18 @@ static void run_batch(const struct cs_batch *b)
             __atomic_store_n((uint64_t *)(uintptr_t)at, value, __ATOMIC_RELEASE);
             break;
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            cs_turn_pause();
             while (!satisfied(__atomic_load_n((uint32_t *)(uintptr_t)at, __ATOMIC_ACQUIRE), (uint32_t)value, flags, false) &&
                    !__atomic_load_n(&cs.exiting, __ATOMIC_RELAXED))
                 sched_yield();
+            cs_turn_resume();
             break;
         case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+            cs_turn_pause();
             while (!satisfied(__atomic_load_n((uint64_t *)(uintptr_t)at, __ATOMIC_ACQUIRE), value, flags, true) &&
                    !__atomic_load_n(&cs.exiting, __ATOMIC_RELAXED))
                 sched_yield();
+            cs_turn_resume();
             break;
         default:
             break;
@@ -158,12 +173,14 @@ static void run_callback(const struct cs_work *w)
     sigjmp_buf *jump = cs_me.jump;
 
     cs_me.jump = NULL;
+    cs_turn_pause();
     cs_me.in_callback = true;
     if (w->type == CU_GRAPH_NODE_TYPE_HOST)
         w->host.fn(w->host.userData);
     else
         w->callback.fn(w->callback.stream, 0, w->callback.data);
     cs_me.in_callback = false;
+    cs_turn_resume();
     cs_me.jump = jump;
 }
 
@@ -175,7 +192,11 @@ void cs_run(const struct cs_work *w)
         const struct cs_kernel *k = &w->kernel;
         struct cusim_grid grid = {
             {k->grid[0], k->grid[1], k->grid[2]}, {k->block[0], k->block[1], k->block[2]}, k->args ? k->args->pointers : NULL};
+        if (cs.check != CS_CHECK_OFF)
+            cs_check_arguments(w);
         k->entry->body->run(&grid);
+        if (cs.check != CS_CHECK_OFF)
+            cs_check_kernel(w);
         break;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:

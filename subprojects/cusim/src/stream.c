@@ -22,6 +22,11 @@ static void run_one(void *data)
 
 static void op_finish(CUstream s, struct cs_op *op)
 {
+    op->fence->op = NULL;
+    if (op->work.type == CS_WORK_GRAPH)
+        for (size_t i = 0; i < op->work.launch->program->num_events; i++)
+            if (op->work.launch->fences[i] && op->work.launch->fences[i]->op == op)
+                op->work.launch->fences[i]->op = NULL;
     if (op->work.type == CS_WORK_FREE) {
         cs_free_finish(op->work.free);
         op->work.type = CS_WORK_NOTHING;
@@ -37,8 +42,20 @@ static void op_finish(CUstream s, struct cs_op *op)
     for (size_t i = 0; i < op->num_waits; i++)
         cs_fence_put(op->waits[i]);
     free(op->waits);
+    cs_accesses_put(op->accesses);
     cs_work_release(&op->work);
     free(op);
+}
+
+/* Slow streams; without the lock. */
+static void delay(uint64_t ns)
+{
+    uint64_t until = cs_now() + ns;
+
+    for (uint64_t now = cs_now(); now < until && !__atomic_load_n(&cs.exiting, __ATOMIC_RELAXED); now = cs_now()) {
+        uint64_t left = until - now < 10000000 ? until - now : 10000000;
+        nanosleep(&(struct timespec){0, (long)left}, NULL);
+    }
 }
 
 static void stream_free(CUstream s)
@@ -53,6 +70,7 @@ static void *worker(void *arg)
 {
     CUstream s = arg;
 
+    cs_me.stream = s;
     pthread_mutex_lock(&cs.lock);
     for (;;) {
         while (!s->head && !s->closing && !cs.exiting)
@@ -62,10 +80,19 @@ static void *worker(void *arg)
             break;
         for (size_t i = 0; i < op->num_waits; i++)
             cs_fence_wait(op->waits[i]);
+        uint64_t ns = s->delay_ns ? s->delay_ns : cs.delay_ns;
+        if (ns && op->work.type != CS_WORK_NOTHING) {
+            pthread_mutex_unlock(&cs.lock);
+            delay(ns);
+            pthread_mutex_lock(&cs.lock);
+        }
+        cs_turn_take(s);
         if (cs.exiting)
             break;
         if (op->work.type == CS_WORK_CALLBACK || (op->work.type < CS_WORK_NOTHING && !s->ctx->fault)) {
             pthread_mutex_unlock(&cs.lock);
+            if (op->sum)
+                cs_check_source(&op->work.copy, op->sum);
             bool ok = cs_run_guarded(run_one, &op->work);
             pthread_mutex_lock(&cs.lock);
             if (!ok)
@@ -76,12 +103,14 @@ static void *worker(void *arg)
             pthread_mutex_lock(&cs.lock);
         }
         op_finish(s, op);
+        cs_turn_give(s);
         if (!cs_me.in_callback) {
             pthread_mutex_unlock(&cs.lock);
             cs_users_run_due();
             pthread_mutex_lock(&cs.lock);
         }
     }
+    cs_turn_give(s);
     for (size_t i = 0; i < workers; i++)
         if (running[i] == s)
             running[i] = running[--workers];
@@ -118,6 +147,12 @@ static void worker_start(CUstream s)
     running[workers++] = s;
 }
 
+CUstream *cs_streams_running(size_t *count)
+{
+    *count = workers;
+    return running;
+}
+
 void cs_workers_stop(void)
 {
     struct timespec until;
@@ -150,7 +185,17 @@ void cs_enqueue(CUstream s, struct cs_work *work, struct cs_fence *extra_wait, s
     size_t room = 0;
 
     op->work = *work;
+    op->stream = s;
+    op->number = ++cs.last_op;
     op->fence = cs_fence_new();
+    op->fence->op = op;
+    if (work->type == CS_WORK_GRAPH)
+        /* Its own records; the fences that it waits for have an operation or are done. */
+        for (size_t i = 0; i < work->launch->program->num_events; i++) {
+            struct cs_fence *f = work->launch->fences[i];
+            if (f && !f->done && !f->op)
+                f->op = op;
+        }
     op_wait(op, &room, extra_wait);
     if (s->legacy) {
         for (CUstream o = s->ctx->streams; o; o = o->next)
@@ -172,6 +217,8 @@ void cs_enqueue(CUstream s, struct cs_work *work, struct cs_fence *extra_wait, s
         worker_start(s);
     else
         pthread_cond_signal(&s->wake);
+    if (cs.check != CS_CHECK_OFF)
+        cs_check_queued(op);
 }
 
 CUresult cs_submit(CUstream s, struct cs_work *work)
@@ -190,17 +237,29 @@ CUresult cs_submit(CUstream s, struct cs_work *work)
     return CUDA_SUCCESS;
 }
 
+CUresult cs_sync_stream(CUstream *out)
+{
+    CUresult r = cs_stream(NULL, out);
+
+    if (r)
+        return r;
+    if ((*out)->legacy)
+        return cs_legacy((*out)->ctx);
+    return (*out)->capture ? cs_never(*out) : CUDA_SUCCESS;
+}
+
 CUresult cs_run_sync(struct cs_work *work)
 {
     CUcontext ctx = cs_current();
     struct cs_fence *fence;
-    CUresult r = ctx ? cs_legacy(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    CUstream s;
+    CUresult r = cs_sync_stream(&s);
 
     if (r) {
         cs_work_release(work);
         return r;
     }
-    cs_enqueue(ctx->legacy, work, NULL, &fence);
+    cs_enqueue(s, work, NULL, &fence);
     cs_fence_wait(fence);
     cs_fence_put(fence);
     return ctx->fault;
@@ -291,7 +350,7 @@ CUresult cs_stream(CUstream handle, CUstream *out)
         if (r)
             return r;
         CUcontext ctx = cs_current();
-        if (handle != CU_STREAM_PER_THREAD) {
+        if (handle != CU_STREAM_PER_THREAD && (handle || !cs_me.per_thread)) {
             *out = ctx->legacy;
             return ctx->fault;
         }
@@ -476,6 +535,12 @@ static CUresult may_wait(CUstream s)
     return cs_unsafe();
 }
 
+static CUresult not_ready(void)
+{
+    cs_turn_poll();
+    return CUDA_ERROR_NOT_READY;
+}
+
 CUresult cuStreamQuery(CUstream handle)
 {
     ENTER(cuStreamQuery);
@@ -486,8 +551,8 @@ CUresult cuStreamQuery(CUstream handle)
     if (s->legacy)
         for (CUstream o = s->ctx->streams; o; o = o->next)
             if (!(o->flags & CU_STREAM_NON_BLOCKING) && o->last && !o->last->done)
-                return CUDA_ERROR_NOT_READY;
-    return !s->last || s->last->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+                return not_ready();
+    return !s->last || s->last->done ? CUDA_SUCCESS : not_ready();
 }
 
 CUresult cuStreamSynchronize(CUstream handle)

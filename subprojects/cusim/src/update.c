@@ -73,10 +73,12 @@ static CUgraphExecUpdateResult compare(CUgraph a, CUgraph b, unsigned long long 
             return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
         }
     for (size_t i = 0; i < a->count; i++) {
-        if (a->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH)
-            r = compare(a->nodes[i]->work.child, b->nodes[i]->work.child, flags, error);
-        else
-            r = compare_work(&a->nodes[i]->work, &b->nodes[i]->work, flags);
+        CUgraph *as, *bs;
+        size_t n = cs_work_graphs(&a->nodes[i]->work, &as), m = cs_work_graphs(&b->nodes[i]->work, &bs);
+
+        r = n == m ? compare_work(&a->nodes[i]->work, &b->nodes[i]->work, flags) : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        for (size_t k = 0; k < n && !r; k++)
+            r = compare(as[k], bs[k], flags, error);
         if (r) {
             if (!*error)
                 *error = b->nodes[i];
@@ -91,10 +93,14 @@ static void apply(CUgraph to, CUgraph from)
     for (size_t i = 0; i < to->count; i++) {
         struct cs_work w;
 
-        if (to->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            apply(to->nodes[i]->work.child, from->nodes[i]->work.child);
+        CUgraph *inside, *news;
+        size_t n = cs_work_graphs(&to->nodes[i]->work, &inside);
+
+        cs_work_graphs(&from->nodes[i]->work, &news);
+        for (size_t k = 0; k < n; k++)
+            apply(inside[k], news[k]);
+        if (n > 0)
             continue;
-        }
         cs_work_copy(&w, &from->nodes[i]->work, false);
         cs_work_release(&to->nodes[i]->work);
         to->nodes[i]->work = w;
@@ -159,12 +165,15 @@ static CUgraphNode find(CUgraph g, uint64_t source)
     }
     if (low < g->count && g->nodes[low]->source == source)
         return g->nodes[low];
-    for (size_t i = 0; i < g->count; i++)
-        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            CUgraphNode n = find(g->nodes[i]->work.child, source);
+    for (size_t i = 0; i < g->count; i++) {
+        CUgraph *inside;
+        size_t count = cs_work_graphs(&g->nodes[i]->work, &inside);
+        for (size_t k = 0; k < count; k++) {
+            CUgraphNode n = find(inside[k], source);
             if (n)
                 return n;
         }
+    }
     return NULL;
 }
 

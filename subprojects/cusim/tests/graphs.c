@@ -1,4 +1,4 @@
-/* Graphs: capture, replay, read back, update, memory nodes, speed. */
+/* Graphs: capture, replay, read back, update, memory nodes. */
 #include "test.h"
 
 #include <time.h>
@@ -317,28 +317,6 @@ static void serialised(void)
     OK(cu.cuStreamDestroy_v2(other));
 }
 
-static void speed(void)
-{
-    struct timespec t0, t1;
-    CUfunction nop = function("nop");
-
-    begin();
-    for (int i = 0; i < 20000; i++)
-        OK(cu.cuLaunchKernel(nop, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
-    CUgraph g = end();
-    CUgraphExec x = instantiate(g);
-    run(x);
-    clock_gettime(CLOCK_MONOTONIC, &t0);
-    for (int i = 0; i < 10; i++)
-        OK(cu.cuGraphLaunch(x, s));
-    OK(cu.cuStreamSynchronize(s));
-    clock_gettime(CLOCK_MONOTONIC, &t1);
-    double ns = ((double)(t1.tv_sec - t0.tv_sec) * 1e9 + (double)(t1.tv_nsec - t0.tv_nsec)) / 200000;
-    printf("empty kernel node: %.1f ns\n", ns);
-    OK(cu.cuGraphExecDestroy(x));
-    OK(cu.cuGraphDestroy(g));
-}
-
 /* Last: a copy whose pinned operand is gone leaves the context in error. */
 static void freed_operand(void)
 {
@@ -371,7 +349,6 @@ int main(void)
     memory_nodes();
     events();
     serialised();
-    speed();
     freed_operand();
     return finish();
 }

@@ -55,6 +55,29 @@ extern "C" __global__ void spin(unsigned long long ns)
 #endif
 }
 
+/* Appends `id` to a list whose length stands before it. */
+extern "C" __global__ void note(int *list, int id)
+{
+    list[1 + atomicAdd(list, 1)] = id;
+}
+
+__device__ float variable = 2.5f;
+__device__ int table[4] = {1, -2, 3};
+
+extern "C" __global__ void from_variable(float *out)
+{
+    *out = variable;
+}
+
+/* Counts down, and tells the conditional node it runs under when it is done. */
+extern "C" __global__ void countdown(unsigned long long handle, int *n)
+{
+    *n -= 1;
+#ifndef __CUDA_ARCH__
+    cudaGraphSetConditional(handle, *n > 0);
+#endif
+}
+
 /* In the PTX and in no pack. */
 #ifdef __CUDA_ARCH__
 extern "C" __global__ void bodiless(int *p)

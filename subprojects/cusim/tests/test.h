@@ -19,6 +19,11 @@ static struct {
     void (*set_version)(int version);
     void (*set_memory)(unsigned long long bytes);
     void (*set_stub)(int on);
+    int (*set_races)(const char *races);
+    unsigned long (*findings)(void);
+    void (*set_seed)(unsigned long long seed);
+    void (*set_delay)(unsigned long long ns);
+    int (*set_stream_delay)(void *stream, unsigned long long ns);
 } cu;
 
 static CUcontext ctx;
@@ -61,6 +66,11 @@ static inline void load(void)
     *(void **)&cu.set_version = dlsym(lib, "cusim_set_driver_version");
     *(void **)&cu.set_memory = dlsym(lib, "cusim_set_memory");
     *(void **)&cu.set_stub = dlsym(lib, "cusim_set_stub");
+    *(void **)&cu.set_races = dlsym(lib, "cusim_set_races");
+    *(void **)&cu.findings = dlsym(lib, "cusim_findings");
+    *(void **)&cu.set_seed = dlsym(lib, "cusim_set_seed");
+    *(void **)&cu.set_delay = dlsym(lib, "cusim_set_delay");
+    *(void **)&cu.set_stream_delay = dlsym(lib, "cusim_set_stream_delay");
 }
 
 static inline char *ptx(void)

@@ -14,7 +14,11 @@
  * | CUSIM_MEMORY | bytes of memory of a device, 16 GiB if unset; more gives CUDA_ERROR_OUT_OF_MEMORY |
  * | CUSIM_ADDRESS_POLICY | `reuse` (a freed address comes back at once), `never`, `move` (as late as possible) |
  * | CUSIM_STUB | 1: every entry returns CUDA_ERROR_STUB_LIBRARY and touches nothing, as the toolkit's stub library does |
- * | CUSIM_STRICT | 1: a launch of a graph whose copy or memset names freed memory fails (see below) whatever the node kind |
+ * | CUSIM_STRICT | 1: a launch of a graph whose copy or memset names freed memory fails (see below) whatever the node kind; with checks on, kernels too |
+ * | CUSIM_CHECK | checks that a card does not make: `off`, `report` (on standard error), `fail` (and the process ends with status 86), `abort` (at once) |
+ * | CUSIM_RACES | what counts as a race while checks are on: `off`, `copies` (if unset; two copies or sets, or one and a kernel), `kernels` (two kernels as well) |
+ * | CUSIM_DELAY_NS | time that passes before each operation of a stream begins |
+ * | CUSIM_SEED | not 0: the order between streams is drawn from this number (see docs/cusim.md) |
  *
  * Where a card is silent or crashes, cusim speaks: work that touches freed or foreign memory, and a launch of a copy node whose
  * host or device operand was freed (a card dies of SIGSEGV in cuGraphLaunch), print one line on standard error that names the
@@ -59,6 +63,30 @@ void cusim_set_stub(int on);
 
 /** As CUSIM_STRICT. */
 void cusim_set_strict(int on);
+
+/** As CUSIM_CHECK; call it before anything is allocated. -1 for anything else. */
+int cusim_set_check(const char *check);
+
+/** As CUSIM_RACES. -1 for anything else. */
+int cusim_set_races(const char *races);
+
+/** The status of a process that fails because of findings. */
+#define CUSIM_FINDINGS_STATUS 86
+
+/** How many findings the checks have made. */
+unsigned long cusim_findings(void);
+
+/** Forget them. */
+void cusim_reset_findings(void);
+
+/** As CUSIM_SEED; the order begins anew. Call it while nothing is queued. */
+void cusim_set_seed(unsigned long long seed);
+
+/** As CUSIM_DELAY_NS. */
+void cusim_set_delay(unsigned long long ns);
+
+/** Make one stream slow: the time before each of its operations, in place of cusim_set_delay(). -1 if it is no stream of cuStreamCreate. */
+int cusim_set_stream_delay(void *stream, unsigned long long ns);
 
 #ifdef __cplusplus
 }

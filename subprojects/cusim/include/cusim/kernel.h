@@ -53,6 +53,13 @@ struct cusim_pack {
     const struct cusim_kernel *kernels;
 };
 
+/** A `__device__` variable. */
+struct cusim_variable {
+    const char *name;
+    void *address;
+    size_t bytes;
+};
+
 #ifdef __cplusplus
 } /* extern "C" */
 
@@ -233,6 +240,13 @@ template <typename T> static inline T max(T a, T b)
     return a < b ? b : a;
 }
 
+/** What a conditional node of a graph asks, as on a card. */
+typedef unsigned long long cudaGraphConditionalHandle;
+static inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)
+{
+    __atomic_store_n((unsigned *)(uintptr_t)handle, value, __ATOMIC_RELAXED);
+}
+
 /** Keep the thread busy, as a kernel that polls the clock does. */
 static inline void cusim_spin_ns(unsigned long long ns)
 {
@@ -303,6 +317,16 @@ template <typename... A, void (*Kernel)(A...)> struct kernel<Kernel> {
     extern "C" __attribute__((visibility("default"))) const cusim_pack cusim_pack_table;                                         \
     extern "C" const cusim_pack cusim_pack_table = {CUSIM_PACK_ABI, (unsigned)(sizeof cusim_kernels / sizeof *cusim_kernels),    \
                                                     cusim_kernels};
+
+/** The `__device__` variables that a program looks up by name, once per shared object: CUSIM_VARIABLES(CUSIM_VARIABLE(a)). Their type
+ * must not be const. Without this line a variable has an address, but the kernels have another. */
+#define CUSIM_VARIABLE(name)                                                                                                     \
+    {                                                                                                                            \
+#name, &name, sizeof name                                                                                                \
+    }
+#define CUSIM_VARIABLES(...)                                                                                                     \
+    extern "C" __attribute__((visibility("default"))) const cusim_variable cusim_variable_table[];                               \
+    extern "C" const cusim_variable cusim_variable_table[] = {__VA_ARGS__, {nullptr, nullptr, 0}};
 
 #endif /* __cplusplus */
 #endif

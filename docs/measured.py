@@ -1,0 +1,181 @@
+"""Write measured figures into the documents, between their markers:   python3 docs/measured.py RESULTS [--simulation] [--into FOLDER]
+
+RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them. A table stands between lines of the form
+
+    <!-- measured: goals -->
+    <!-- /measured -->
+
+and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
+quickstart and launches (from quickstart.json and launches.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
+--into another folder than docs/.
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import sys
+
+DOCUMENTS = ("performance.md", "measurements.md")
+
+# What is to be reached, and the series of rows that show it.
+GOALS = (
+    ("host time of a replay over `cuGraphLaunch`", "at most +0.1 us, liveness checks included", "replay", ("replay by nodes", "replay by adopted pins")),
+    ("replay with feeds over one copy and `cuGraphLaunch`", "at most +0.1 us, with any number of feeds", "replay", ("replay by feeds",)),
+    ("commit of P pins over one contiguous copy", "at most 1.1x, from 1 MiB up", "commit",
+     ("commit of 4 KiB by pins", "commit of 64 KiB by pins", "commit of 1 MiB by pins", "commit of two pins by bytes")),
+    ("commit of 1,000 pins of 4 KiB over 1,000 copy nodes", "at most 0.01x", "commit", ("copy nodes of 4 KiB by pins",)),
+    ("comparing state over a copy of as many bytes", "at most 1.25x: 80 % of the bandwidth", "checker", ("compare by bytes", "compare 1000 ranges by bytes")),
+    ("audit in `end` over instantiating", "at most 0.25x", "end", ("audit by nodes", "audit by pins")),
+    ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes",)),
+    ("counting a launch", "under 2 ns", "count", ("counting by threads",)),
+    ("a counted launch over `cuLaunchKernel`", "at most +0.1 us", "count", ("wrapped launch",)),
+    ("memory over 1,000 recordings and 10,000 replays", "no growth over that of the driver", "memory",
+     ("growth over recordings, host", "growth over recordings, device", "growth over replays, host", "growth over replays, device")),
+    ("memory of a graph", "at most 200 bytes a node over that of the driver", "memory", ("host memory per node", "device memory per node")),
+    ("replay of memset nodes over `cuGraphLaunch`", "at most 1.05x", "sets", ("replay by memsets in 1000 nodes",)),
+    ("sessions in threads of their own", "at most 1.1x of as many raw ones", "threads", ("replay by threads",)),
+)
+
+
+def load(folder, simulation):
+    found = {}
+    for path in sorted(glob.glob(os.path.join(folder, "bench-*.json"))):
+        with open(path, encoding="utf-8") as f:
+            data = json.load(f)
+        if data["driver"] != "cuda" and not simulation:
+            sys.exit(f"{path}: measured on {data['driver']}, a simulation: its times say nothing about a card")
+        found[data["bench"]] = data
+    if not found:
+        sys.exit(f"{folder}: no bench-*.json")
+    return found
+
+
+def number(value):
+    if value == 0:
+        return "0"
+    digits = 3 - len(str(int(abs(value)))) if abs(value) >= 1 else 3
+    return f"{value:,.{max(digits, 0)}f}"
+
+
+def stat(stat_, unit):
+    if not stat_:
+        return ""
+    text = f"{number(stat_['median'])} {unit}"
+    return text if stat_["n"] == 1 else f"{text} ({number(stat_['p10'])} .. {number(stat_['p90'])})"
+
+
+def judged(row):
+    """How a row stands to its target: the value, and how far off as a ratio to order by."""
+    target = row["target"]
+    value = {"ratio": row.get("ratio"), "difference": row.get("difference", {}).get("median"), "value": row["ours"]["median"]}[target["of"]]
+    text = f"{number(value)}x" if target["of"] == "ratio" else f"{'+' if target['of'] == 'difference' and value >= 0 else ''}{number(value)} {row['unit']}"
+    return text, value - target["most"]
+
+
+def table_run(found):
+    one = next(data for data in found.values() if "bench" in data)
+    version = one["driver_version"]
+    return ["| | |", "|---|---|", f"| card | {one['device']} |", f"| CUDA version of the driver | {version // 1000}.{version % 1000 // 10} |",
+            "| command | `OUT=results sh tests/card.sh` |", f"| date | {one['date']} |"]
+
+
+def table_goals(found):
+    lines = ["| goal | target | rows that meet it | the worst of them |", "|---|---|---|---|"]
+    for goal, target, bench, series in GOALS:
+        rows = [row for row in found.get(bench, {"rows": []})["rows"] if row["series"] in series and "target" in row]
+        if not rows:
+            lines.append(f"| {goal} | {target} | not measured yet | |")
+            continue
+        worst = max(rows, key=lambda row: judged(row)[1])
+        met = sum(row["target"]["met"] is True for row in rows)
+        lines.append(f"| {goal} | {target} | {met} of {len(rows)} | {judged(worst)[0]}: {worst['label']} |")
+    return lines
+
+
+def table_bench(found, name):
+    if name not in found:
+        return None
+    lines = ["| | ours | raw | ratio | ours - raw | target |", "|---|---|---|---|---|---|"]
+    for row in found[name]["rows"]:
+        target = row.get("target")
+        said = ""
+        if target:
+            said = f"{ {'ratio': 'ratio', 'difference': 'ours - raw', 'value': 'ours'}[target['of']] } at most {number(target['most'])}"
+            said += {True: ", met", False: ", **missed**", None: ""}[target["met"]]
+        lines.append(f"| {row['label']} | {stat(row['ours'], row['unit'])} | {stat(row.get('raw'), row['unit'])} | "
+                     f"{number(row['ratio']) if 'ratio' in row else ''} | {number(row['difference']['median']) if 'difference' in row else ''} | {said} |")
+    return lines
+
+
+def load_other(folder, name, simulation):
+    """What another program than a benchmark left."""
+    try:
+        with open(os.path.join(folder, f"{name}.json"), encoding="utf-8") as f:
+            data = json.load(f)
+    except FileNotFoundError:
+        return None
+    if data["driver"] != "cuda" and not simulation:
+        sys.exit(f"{name}.json: measured on {data['driver']}, a simulation: its times say nothing about a card")
+    return data
+
+
+def table_fresh_and_replay(data, keys):
+    if not data:
+        return None
+    lines = ["| | launch by launch | replay |", "|---|---|---|"]
+    for key, label, unit in keys:
+        pair = data.get(key, {})
+        lines.append(f"| {label} | " + " | ".join(f"{number(pair[which])} {unit}" if pair.get(which, -1) >= 0 else "not measured"
+                                                  for which in ("fresh", "replay")) + " |")
+    return lines
+
+
+QUICKSTART = (("host_us_per_step", "host time per step", "us"), ("device_us_per_step", "device time per step", "us"), ("step_us", "step", "us"))
+LAUNCHES = (("host_us", "host time of all", "us"), ("total_us", "until done", "us"), ("host_us_per_launch", "host time per call", "us"),
+            ("device_us_per_step", "device time of 2,000 launches", "us"))
+
+
+def rewrite(text, found):
+    def table(match):
+        kind, _, name = match[1].partition(" ")
+        if kind == "run":
+            lines = table_run(found)
+        elif kind == "goals":
+            lines = table_goals(found)
+        elif kind == "bench":
+            lines = table_bench(found, name)
+        elif kind == "quickstart":
+            lines = table_fresh_and_replay(found.get("quickstart.json"), QUICKSTART)
+        elif kind == "launches":
+            lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
+        else:
+            sys.exit(f"no such table: {match[1]}")
+        return match[0] if lines is None else f"<!-- measured: {match[1]} -->\n\n" + "\n".join(lines) + "\n\n<!-- /measured -->"
+
+    return re.sub(r"<!-- measured: (.*?) -->\n.*?<!-- /measured -->", table, text, flags=re.S)
+
+
+def main():
+    docs = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("results")
+    parser.add_argument("--simulation", action="store_true")
+    parser.add_argument("--into", default=docs)
+    arguments = parser.parse_args()
+    if arguments.simulation and os.path.abspath(arguments.into) == docs:
+        parser.error("figures of a simulation do not go into docs/: name another folder with --into")
+    found = load(arguments.results, arguments.simulation)
+    for name in ("quickstart", "launches"):
+        found[f"{name}.json"] = load_other(arguments.results, name, arguments.simulation) or {}
+    os.makedirs(arguments.into, exist_ok=True)
+    for name in DOCUMENTS:
+        with open(os.path.join(docs, name), encoding="utf-8") as f:
+            text = f.read()
+        with open(os.path.join(arguments.into, name), "w", encoding="utf-8") as f:
+            f.write(rewrite(text, found))
+        print(os.path.join(arguments.into, name))
+
+
+if __name__ == "__main__":
+    main()

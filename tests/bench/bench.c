@@ -1,0 +1,514 @@
+#include "bench.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench_kernels_ptx.h"
+#include "entries.h"
+#include "hooks.h"
+
+struct bench_driver cu;
+struct bench_kernels kernels;
+stepgraph_session *session;
+CUstream stream;
+bool bench_software;
+
+static const char *program;
+static stepgraph_session_info info = STEPGRAPH_SESSION_INFO_INIT;
+static CUevent events[2];
+
+static bench_row *rows;
+static size_t n_rows;
+
+/* ---- calls that have to succeed ------------------------------------------------------------------------------------ */
+
+void bench_must(stepgraph_status status, const char *call, const char *file, int line)
+{
+    stepgraph_error_info why = STEPGRAPH_ERROR_INFO_INIT;
+
+    if (status == STEPGRAPH_OK)
+        return;
+    stepgraph_last_error(&why);
+    fflush(stdout);
+    fprintf(stderr, "%s:%d: %s: %s: %s\n", file, line, call, stepgraph_status_name(status), why.message);
+    exit(1);
+}
+
+void bench_must_driver(CUresult code, const char *call, const char *file, int line)
+{
+    if (code == CUDA_SUCCESS)
+        return;
+    fflush(stdout);
+    fprintf(stderr, "%s:%d: %s answers %d\n", file, line, call, (int)code);
+    exit(1);
+}
+
+/* ---- time and statistics ------------------------------------------------------------------------------------------- */
+
+double bench_now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+bench_stat bench_stat_of(double *values, size_t n)
+{
+    bench_stat stat = { 0, 0, 0, n };
+
+    if (n == 0)
+        return stat;
+    qsort(values, n, sizeof *values, by_value);
+    stat.median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+    stat.p10 = values[n / 10];
+    stat.p90 = values[n - 1 - n / 10];
+    return stat;
+}
+
+bench_pair bench_alternate(bench_sample ours, bench_sample raw, void *user, double milliseconds)
+{
+    enum { LEAST = 11, MOST = 1001 };
+    static double a[MOST], b[MOST], d[MOST];
+    double end;
+    size_t n = 0;
+
+    /* Once each for what happens at first use only. */
+    ours(user);
+    raw(user);
+    end = bench_now_us() + milliseconds * 1e3 * (bench_software ? 0.1 : 1);
+    while (n < LEAST || (n < MOST && bench_now_us() < end)) {
+        if (n % 2) {
+            b[n] = raw(user);
+            a[n] = ours(user);
+        } else {
+            a[n] = ours(user);
+            b[n] = raw(user);
+        }
+        d[n] = a[n] - b[n];
+        n++;
+    }
+    return (bench_pair){ bench_stat_of(a, n), bench_stat_of(b, n), bench_stat_of(d, n) };
+}
+
+void bench_sync(void)
+{
+    CU(StreamSynchronize(stream));
+}
+
+void bench_device_start(void)
+{
+    if (!events[0]) {
+        CU(EventCreate(&events[0], CU_EVENT_DEFAULT));
+        CU(EventCreate(&events[1], CU_EVENT_DEFAULT));
+    }
+    CU(EventRecord(events[0], stream));
+}
+
+double bench_device_stop(void)
+{
+    float ms;
+
+    CU(EventRecord(events[1], stream));
+    bench_sync();
+    CU(EventElapsedTime(&ms, events[0], events[1]));
+    return (double)ms * 1e3;
+}
+
+bool bench_skips(uint64_t size, uint64_t most_on_cusim)
+{
+    return bench_software && size > most_on_cusim;
+}
+
+/* ---- the rows ------------------------------------------------------------------------------------------------------ */
+
+static double ratio_of(const bench_row *row)
+{
+    return row->pair.raw.median != 0 ? row->pair.ours.median / row->pair.raw.median : 0;
+}
+
+/* 1 met, 0 missed, -1 not judged. */
+static int met(const bench_row *row)
+{
+    if (bench_software || row->kind == BENCH_NO_TARGET)
+        return -1;
+    if (row->kind == BENCH_RATIO)
+        return ratio_of(row) <= row->target;
+    return (row->kind == BENCH_VALUE ? row->pair.ours.median : row->pair.difference.median) <= row->target;
+}
+
+static void print_target(const bench_row *row)
+{
+    int judged = met(row);
+
+    if (row->kind != BENCH_NO_TARGET)
+        printf("  %s <= %.4g%s",
+               row->kind == BENCH_RATIO   ? "ratio"
+               : row->kind == BENCH_VALUE ? "ours"
+                                          : "ours-raw",
+               row->target,
+               judged < 0 ? ""
+               : judged   ? " met"
+                          : " MISSED");
+    printf("\n");
+    fflush(stdout);
+}
+
+/* As it comes: with the spread, p10 and p90, and how often it was measured. */
+static void print_row(const bench_row *row)
+{
+    const bench_pair *p = &row->pair;
+
+    printf("%-46s %-3s ours %.3f (%.3f .. %.3f)", row->label, row->unit, p->ours.median, p->ours.p10, p->ours.p90);
+    if (p->raw.n)
+        printf("  raw %.3f (%.3f .. %.3f)  ours-raw %.3f (%.3f .. %.3f)  n %zu", p->raw.median, p->raw.p10, p->raw.p90,
+               p->difference.median, p->difference.p10, p->difference.p90, p->ours.n);
+    print_target(row);
+}
+
+/* Short, at the end: medians. */
+static void print_table(void)
+{
+    printf("\n%-46s %-4s %11s %11s %8s %10s  target\n", program, "unit", "ours", "raw", "ratio", "ours-raw");
+    for (size_t i = 0; i < n_rows; i++) {
+        const bench_row *row = &rows[i];
+        if (!row->headline)
+            continue;
+        printf("%-46s %-4s %11.3f %11.3f %8.3f %10.3f", row->label, row->unit, row->pair.ours.median, row->pair.raw.median, ratio_of(row),
+               row->pair.difference.median);
+        print_target(row);
+    }
+}
+
+void bench_add(const char *series, double x, const char *unit, const bench_pair *pair, bench_target_kind kind, double target, bool headline,
+               const char *label, ...)
+{
+    bench_row row = { .series = series, .x = x, .unit = unit, .pair = *pair, .kind = kind, .target = target, .headline = headline };
+    va_list arguments;
+
+    va_start(arguments, label);
+    vsnprintf(row.label, sizeof row.label, label, arguments);
+    va_end(arguments);
+    if (n_rows % 64 == 0) {
+        rows = realloc(rows, (n_rows + 64) * sizeof *rows);
+        if (!rows)
+            abort();
+    }
+    rows[n_rows++] = row;
+    print_row(&row);
+}
+
+static void write_stat(FILE *f, const char *name, const bench_stat *s)
+{
+    if (s->n)
+        fprintf(f, ", \"%s\": {\"median\": %.5f, \"p10\": %.5f, \"p90\": %.5f, \"n\": %zu}", name, s->median, s->p10, s->p90, s->n);
+}
+
+static int write_json(const char *path)
+{
+    static const char *const kinds[] = { "none", "ratio", "difference", "value" };
+    FILE *f = fopen(path, "w");
+    char date[32];
+    time_t now = time(NULL);
+
+    if (!f) {
+        perror(path);
+        return 1;
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    fprintf(f, "{\"bench\": \"%s\", \"driver\": \"%s\", \"driver_version\": %d, \"device\": \"%s\", \"date\": \"%s\", \"rows\": [", program,
+            bench_software ? "cusim" : "cuda", info.driver_version, info.device_name, date);
+    for (size_t i = 0; i < n_rows; i++) {
+        const bench_row *row = &rows[i];
+        int judged = met(row);
+        fprintf(f, "%s\n  {\"series\": \"%s\", \"label\": \"%s\", \"x\": %.10g, \"unit\": \"%s\", \"headline\": %s", i ? "," : "",
+                row->series, row->label, row->x, row->unit, row->headline ? "true" : "false");
+        write_stat(f, "ours", &row->pair.ours);
+        write_stat(f, "raw", &row->pair.raw);
+        write_stat(f, "difference", &row->pair.difference);
+        if (row->pair.raw.n)
+            fprintf(f, ", \"ratio\": %.5f", ratio_of(row));
+        if (row->kind != BENCH_NO_TARGET)
+            fprintf(f, ", \"target\": {\"of\": \"%s\", \"most\": %.5g, \"met\": %s}", kinds[row->kind], row->target,
+                    judged < 0 ? "null"
+                    : judged   ? "true"
+                               : "false");
+        fprintf(f, "}");
+    }
+    fprintf(f, "\n]}\n");
+    if (fclose(f) == 0)
+        return 0;
+    perror(path);
+    return 1;
+}
+
+/* ---- the program --------------------------------------------------------------------------------------------------- */
+
+stepgraph_session *bench_open(const stepgraph_session_config *config)
+{
+    stepgraph_session *made = NULL;
+
+    OK(stepgraph_session_open(config, &made));
+    return made;
+}
+
+static bool start(const char *name)
+{
+    stepgraph_error_info why = STEPGRAPH_ERROR_INFO_INIT;
+    CUmodule module;
+
+    program = name;
+    if (stepgraph_session_open(NULL, &session) != STEPGRAPH_OK) {
+        stepgraph_last_error(&why);
+        printf("%s: no session: %s\n", name, why.message);
+        return false;
+    }
+    stream = stepgraph_session_stream(session);
+    OK(stepgraph_session_get_info(session, &info));
+    bench_software = info.software != 0;
+#define X(entry, version, signature)                                                                                                       \
+    *(void **)&cu.entry = stepgraph_session_symbol(session, "cu" #entry, version);                                                         \
+    if (!cu.entry) {                                                                                                                       \
+        printf("%s: the driver lacks cu%s of version %d\n", name, #entry, version);                                                        \
+        return false;                                                                                                                      \
+    }
+    BENCH_ENTRIES(X)
+#undef X
+    CU(CtxSetCurrent(stepgraph_session_context(session)));
+    CU(ModuleLoadData(&module, bench_kernels_ptx));
+#define X(kernel) CU(ModuleGetFunction(&kernels.kernel, module, #kernel));
+    X(nop)
+    X(inc) X(axpb) X(update) X(addn)
+#undef X
+        return true;
+}
+
+static bool work_start(void);
+static int work_stop(void);
+
+int bench_main(int argc, char **argv, const char *name, void (*measure)(void), void (*check_work)(void))
+{
+    const char *json = NULL;
+    bool brief = false;
+    int status = 0;
+
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--short") == 0) {
+            brief = true;
+        } else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+            json = argv[++i];
+        } else {
+            fprintf(stderr, "usage: %s [--json FILE]\n       %s --short\n", argv[0], argv[0]);
+            return 2;
+        }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!start(name))
+        return getenv("STEPGRAPH_DRIVER") ? 1 : 77;
+    if (brief) {
+        if (!work_start())
+            return 77;
+        check_work();
+        status = work_stop();
+    } else {
+        double began = bench_now_us();
+        printf("%s: %s, driver %d.%d%s\n", name, info.device_name, info.driver_version / 1000, info.driver_version % 1000 / 10,
+               bench_software ? ": a simulation on the CPU, its times say nothing about a card" : "");
+        measure();
+        printf("%zu rows in %.1f s\n", n_rows, (bench_now_us() - began) / 1e6);
+        print_table();
+        if (json)
+            status = write_json(json);
+    }
+    for (int i = 0; i < 2; i++)
+        if (events[i])
+            CU(EventDestroy(events[i]));
+    OK(stepgraph_session_close(session));
+    free(rows);
+    return status;
+}
+
+/* ---- steps and raw graphs ------------------------------------------------------------------------------------------ */
+
+stepgraph_pin *bench_pin(stepgraph_session *of, stepgraph_role role, CUdeviceptr address, uint64_t bytes, const char *name)
+{
+    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
+    stepgraph_pin *made = NULL;
+
+    config.role = role;
+    config.address = address;
+    config.bytes = bytes;
+    config.name = name;
+    OK(stepgraph_pin_create(of, &config, &made));
+    return made;
+}
+
+stepgraph_step *bench_step(stepgraph_session *of, const char *name, uint32_t flags)
+{
+    stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
+    stepgraph_step *made = NULL;
+
+    config.name = name;
+    config.flags = flags;
+    OK(stepgraph_step_begin(of, &config, &made));
+    return made;
+}
+
+void bench_launches(CUstream on, CUdeviceptr p, unsigned n)
+{
+    float v = 1;
+    void *arguments[] = { &p, &v };
+
+    for (unsigned i = 0; i < n; i++)
+        CU(LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+}
+
+void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n)
+{
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    bench_launches(stream, p, n);
+    OK(stepgraph_step_end(step));
+}
+
+CUgraph bench_capture_raw(CUdeviceptr p, unsigned n)
+{
+    CUgraph graph;
+
+    CU(StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    bench_launches(stream, p, n);
+    CU(StreamEndCapture(stream, &graph));
+    return graph;
+}
+
+CUgraphExec bench_instantiate(CUgraph graph)
+{
+    CUDA_GRAPH_INSTANTIATE_PARAMS params;
+    CUgraphExec exec;
+
+    memset(&params, 0, sizeof params);
+    CU(GraphInstantiateWithParams(&exec, graph, &params));
+    return exec;
+}
+
+/* ---- work done ------------------------------------------------------------------------------------------------------ */
+
+/* Every entry that the library can call. */
+static const char *const entries[] = {
+#define X(name, version, params) "cu" #name,
+    SG__DRIVER_ENTRIES(X, X)
+#undef X
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+static unsigned long (*driver_calls)(const char *entry);
+static void (*hooks_begin)(void (*)(void));
+static struct bench_hook_counts (*hooks_end)(void);
+static unsigned long calls_before[ENTRIES];
+static unsigned checks, failures;
+
+void bench_expect(bool holds, const char *what, ...)
+{
+    va_list arguments;
+
+    checks++;
+    failures += !holds;
+    printf("%s: ", holds ? "as expected" : "NOT AS EXPECTED");
+    va_start(arguments, what);
+    vprintf(what, arguments);
+    va_end(arguments);
+    printf("\n");
+}
+
+static bool work_start(void)
+{
+    void *driver = dlopen(info.driver_path, RTLD_NOW | RTLD_LOCAL);
+    struct bench_hook_counts counts;
+    void *volatile mine;
+
+    if (driver)
+        *(void **)&driver_calls = dlsym(driver, "cusim_calls");
+    if (!driver_calls) {
+        printf("skipped: the work done is counted by cusim, and the driver is '%s'\n", info.driver_path);
+        return false;
+    }
+    *(void **)&hooks_begin = dlsym(RTLD_DEFAULT, "bench_hooks_begin");
+    *(void **)&hooks_end = dlsym(RTLD_DEFAULT, "bench_hooks_end");
+    if (!hooks_begin || !hooks_end) {
+        printf("allocations and locks are not counted: the hooks are not preloaded\n");
+        return true;
+    }
+    /* The hooks see what this thread does, and not what the driver does. */
+    hooks_begin((void (*)(void))cu.GraphLaunch);
+    mine = malloc(100);
+    CU(EventCreate(&events[0], CU_EVENT_DEFAULT));
+    CU(EventCreate(&events[1], CU_EVENT_DEFAULT));
+    counts = hooks_end();
+    bench_expect(counts.allocations == 1 && counts.bytes >= 100, "the hooks count an allocation, and none of the driver's");
+    free(mine);
+    return true;
+}
+
+static int work_stop(void)
+{
+    printf("%u passed, %u failed, 0 skipped\n", checks - failures, failures);
+    return failures || !checks;
+}
+
+void bench_work_begin(void)
+{
+    for (size_t i = 0; i < ENTRIES; i++)
+        calls_before[i] = driver_calls(entries[i]);
+    if (hooks_begin)
+        hooks_begin((void (*)(void))cu.GraphLaunch);
+}
+
+unsigned long bench_work_calls(const char *entry)
+{
+    for (size_t i = 0; i < ENTRIES; i++)
+        if (strcmp(entries[i], entry) == 0)
+            return driver_calls(entry) - calls_before[i];
+    bench_expect(false, "%s is an entry that the library calls", entry);
+    return 0;
+}
+
+void bench_work_is(const char *what, unsigned long allocations, unsigned long locks, const bench_call *calls)
+{
+    struct bench_hook_counts counts = { 0, 0, 0 };
+    bool holds = true;
+    char text[1024] = "";
+    size_t used = 0;
+
+    if (hooks_end)
+        counts = hooks_end();
+    for (size_t i = 0; i < ENTRIES; i++) {
+        unsigned long made = driver_calls(entries[i]) - calls_before[i], wanted = 0;
+        for (const bench_call *call = calls; call->entry; call++)
+            wanted += strcmp(call->entry, entries[i]) == 0 ? call->n : 0;
+        if (made != wanted) {
+            holds = false;
+            used += (size_t)snprintf(text + used, sizeof text - used, "\n    %s: %lu calls, expected %lu", entries[i], made, wanted);
+            used = used < sizeof text ? used : sizeof text - 1;
+        }
+    }
+    bench_expect(holds, "%s: driver calls%s", what, text);
+    if (!hooks_end)
+        return;
+    bench_expect(counts.allocations <= allocations, "%s: %lu allocations, at most %lu", what, counts.allocations, allocations);
+    bench_expect(counts.locks <= locks, "%s: %lu locks, at most %lu", what, counts.locks, locks);
+}
+
+long bench_work_bytes(void)
+{
+    return hooks_end ? hooks_end().bytes : 0;
+}

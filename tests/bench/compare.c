@@ -1,0 +1,126 @@
+/*
+ * Comparing two recordings, per node, against the driver calls it cannot do without: reading both nodes' parameters.
+ */
+#include <stdlib.h>
+
+#include "bench.h"
+
+struct compare {
+    stepgraph_pin *pin;
+    stepgraph_step *a, *b, *again;
+    CUgraphNode *nodes[2];
+    size_t n;
+    bool three;
+};
+
+static double ours(void *user)
+{
+    const struct compare *c = user;
+    stepgraph_audit *audit = NULL;
+    double start = bench_now_us(), us;
+
+    OK(stepgraph_audit_compare(c->a, c->b, c->three ? c->again : NULL, &audit));
+    us = bench_now_us() - start;
+    stepgraph_audit_destroy(audit);
+    return us / (double)c->n;
+}
+
+static double raw(void *user)
+{
+    const struct compare *c = user;
+    double start = bench_now_us();
+
+    for (int twice = 0; twice < (c->three ? 2 : 1); twice++)
+        for (size_t i = 0; i < c->n; i++) {
+            CUDA_KERNEL_NODE_PARAMS a, b;
+            CU(GraphKernelNodeGetParams(c->nodes[0][i], &a));
+            CU(GraphKernelNodeGetParams(c->nodes[1][i], &b));
+        }
+    return (bench_now_us() - start) / (double)c->n;
+}
+
+static CUgraphNode *nodes_of(const stepgraph_step *step, size_t n)
+{
+    CUgraphNode *nodes = calloc(n, sizeof(CUgraphNode));
+
+    CU(GraphGetNodes(stepgraph_step_graph(step), nodes, &n));
+    return nodes;
+}
+
+static stepgraph_step *record(struct compare *c, const char *name)
+{
+    stepgraph_step *step = bench_step(session, name, 0);
+
+    bench_record(step, stepgraph_pin_address(c->pin), (unsigned)c->n);
+    return step;
+}
+
+static void make(struct compare *c, size_t n)
+{
+    *c = (struct compare){ .n = n };
+    c->pin = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "state");
+    c->a = record(c, "k");
+    c->b = record(c, "k + 1");
+    c->again = record(c, "k + 1 again");
+    c->nodes[0] = nodes_of(c->a, n);
+    c->nodes[1] = nodes_of(c->b, n);
+    bench_sync();
+}
+
+static void drop(struct compare *c)
+{
+    free(c->nodes[0]);
+    free(c->nodes[1]);
+    stepgraph_step_destroy(c->a);
+    stepgraph_step_destroy(c->b);
+    stepgraph_step_destroy(c->again);
+    OK(stepgraph_pin_destroy(c->pin));
+}
+
+static void measure(void)
+{
+    static const size_t sizes[] = { 1, 10, 100, 1000, 10000, 20000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct compare c;
+        bench_pair pair;
+        if (bench_skips(sizes[i], 1000))
+            continue;
+        make(&c, sizes[i]);
+        pair = bench_alternate(ours, raw, &c, 300);
+        /* One node pays for the report alone. */
+        bench_add("compare by nodes", (double)sizes[i], "us", &pair, sizes[i] >= 100 ? BENCH_VALUE : BENCH_NO_TARGET, 1, sizes[i] >= 10,
+                  "per node, two of %zu / reading both", sizes[i]);
+        if (sizes[i] == 1000) {
+            c.three = true;
+            pair = bench_alternate(ours, raw, &c, 300);
+            bench_add("compare three by nodes", (double)sizes[i], "us", &pair, BENCH_VALUE, 2, true, "per node, three of %zu / reading all",
+                      sizes[i]);
+        }
+        drop(&c);
+    }
+}
+
+/* ---- work done ------------------------------------------------------------------------------------------------------ */
+
+static void check_work(void)
+{
+    static const size_t sizes[] = { 100, 1000 };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct compare c;
+        stepgraph_audit *audit = NULL;
+        make(&c, sizes[i]);
+        bench_work_begin();
+        OK(stepgraph_audit_compare(c.a, c.b, NULL, &audit));
+        WORK_IS(i == 0 ? "comparing 100 nodes" : "comparing 1000 nodes", 24, 0, { "cuGraphKernelNodeGetParams", 2 * sizes[i] },
+                { "cuGraphGetEdges", 4 });
+        stepgraph_audit_destroy(audit);
+        drop(&c);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "compare", measure, check_work);
+}

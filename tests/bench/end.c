@@ -1,0 +1,159 @@
+/*
+ * What stepgraph_step_end() adds to the driver's own calls (end of capture, instantiate, upload): reading the graph back and auditing it,
+ * against the time of instantiating alone. By nodes, and by pins that addresses are looked up among.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+
+enum { MOST_SAMPLES = 2000 };
+
+struct end {
+    stepgraph_step *step;
+    stepgraph_pin **pins;
+    unsigned nodes, n_pins;
+    double instantiate[MOST_SAMPLES];
+    size_t n;
+};
+
+/* Kernels with four addresses each. */
+static void enqueue(const struct end *e)
+{
+    for (unsigned i = 0; i < e->nodes; i++) {
+        CUdeviceptr p[4];
+        int n = 1;
+        void *arguments[] = { &p[0], &p[1], &p[2], &p[3], &n };
+        for (unsigned k = 0; k < 4; k++)
+            p[k] = stepgraph_pin_address(e->pins[(4 * i + k) % e->n_pins]);
+        CU(LaunchKernel(kernels.update, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    }
+}
+
+static double ours(void *user)
+{
+    struct end *e = user;
+    double start, us;
+
+    OK(stepgraph_step_prepare(e->step));
+    OK(stepgraph_step_capture(e->step));
+    enqueue(e);
+    start = bench_now_us();
+    OK(stepgraph_step_end(e->step));
+    us = bench_now_us() - start;
+    bench_sync();
+    OK(stepgraph_step_reset(e->step));
+    return us;
+}
+
+static double raw(void *user)
+{
+    struct end *e = user;
+    CUgraph graph;
+    CUgraphExec exec;
+    double start, ended, instantiated, us;
+
+    CU(StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    enqueue(e);
+    start = bench_now_us();
+    CU(StreamEndCapture(stream, &graph));
+    ended = bench_now_us();
+    exec = bench_instantiate(graph);
+    instantiated = bench_now_us();
+    CU(GraphUpload(exec, stream));
+    us = bench_now_us() - start;
+    bench_sync();
+    CU(GraphExecDestroy(exec));
+    CU(GraphDestroy(graph));
+    if (e->n < MOST_SAMPLES)
+        e->instantiate[e->n++] = instantiated - ended;
+    return us;
+}
+
+static void open_step(struct end *e, unsigned nodes, unsigned n_pins)
+{
+    e->nodes = nodes;
+    e->n_pins = n_pins;
+    e->n = 0;
+    e->pins = calloc(n_pins, sizeof *e->pins);
+    for (unsigned i = 0; i < n_pins; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%u", i);
+        e->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, name);
+    }
+    e->step = bench_step(session, "end", 0);
+}
+
+static void close_step(struct end *e)
+{
+    stepgraph_step_destroy(e->step);
+    for (unsigned i = e->n_pins; i-- > 0;)
+        OK(stepgraph_pin_destroy(e->pins[i]));
+    free(e->pins);
+}
+
+static void measure_one(const char *series, double x, unsigned nodes, unsigned n_pins, bool headline)
+{
+    static struct end e;
+    bench_pair whole, audit;
+
+    if (bench_skips((uint64_t)nodes * n_pins, 100000))
+        return;
+    open_step(&e, nodes, n_pins);
+    whole = bench_alternate(ours, raw, &e, 600);
+    bench_add(series, x, "us", &whole, BENCH_NO_TARGET, 0, false, "end, %u nodes, %u pins / raw", nodes, n_pins);
+    audit = (bench_pair){ whole.difference, bench_stat_of(e.instantiate, e.n), { 0, 0, 0, 0 } };
+    audit.difference.median = audit.ours.median - audit.raw.median;
+    bench_add(nodes == 1000 && n_pins != 100 ? "audit by pins" : "audit by nodes", x, "us", &audit, BENCH_RATIO, 0.25, headline,
+              "audit, %u nodes, %u pins / instantiate", nodes, n_pins);
+    close_step(&e);
+}
+
+static void measure(void)
+{
+    static const unsigned nodes[] = { 1, 10, 100, 1000, 5000, 20000 };
+    static const unsigned pins[] = { 1, 10, 1000, 10000 };
+
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        measure_one("end by nodes", nodes[i], nodes[i], 100, nodes[i] >= 10);
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
+        measure_one("end by pins", pins[i], 1000, pins[i], pins[i] == 10000);
+}
+
+/* ---- work done ------------------------------------------------------------------------------------------------------ */
+
+static void check_work_of(struct end *e, unsigned nodes)
+{
+    char what[64];
+
+    e->nodes = nodes;
+    OK(stepgraph_step_prepare(e->step));
+    OK(stepgraph_step_capture(e->step));
+    enqueue(e);
+    snprintf(what, sizeof what, "end of a recording of %u nodes", nodes);
+    bench_work_begin();
+    OK(stepgraph_step_end(e->step));
+    /* Per node one call for its type and one for its contents; per kernel once its name and its parameters; per address of a pin none. A
+     * number of allocations that grows with the logarithm of the nodes. */
+    WORK_IS(what, nodes >= 1000 ? 60 : 50, 2, { "cuCtxGetId", 1 }, { "cuCtxPushCurrent", 1 }, { "cuCtxPopCurrent", 1 },
+            { "cuStreamEndCapture", 1 }, { "cuGraphGetNodes", 2 }, { "cuGraphNodeGetType", nodes }, { "cuGraphKernelNodeGetParams", nodes },
+            { "cuFuncGetName", 1 }, { "cuFuncGetParamInfo", 6 }, { "cuGraphInstantiateWithParams", 1 },
+            { "cuThreadExchangeStreamCaptureMode", 2 }, { "cuGraphUpload", 1 });
+    bench_sync();
+    OK(stepgraph_step_reset(e->step));
+}
+
+static void check_work(void)
+{
+    static struct end e;
+
+    open_step(&e, 1, 100);
+    check_work_of(&e, 100);
+    check_work_of(&e, 1000);
+    close_step(&e);
+}
+
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "end", measure, check_work);
+}

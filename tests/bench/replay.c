@@ -1,0 +1,439 @@
+/*
+ * Host time of stepgraph_step_replay() over cuGraphLaunch of the same graph: by nodes, with feeds, with adopted pins that are looked at
+ * every 64 replays, and the first replay against later ones.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { MOST_PINS = 1000 };
+
+struct replay {
+    stepgraph_step *step;
+    CUgraphExec exec; /* The same graph, instantiated once more. */
+    stepgraph_pin *state;
+    unsigned nodes, burst;
+    /* Feeds. */
+    unsigned feeds;
+    stepgraph_pin **pins;
+    CUdeviceptr raw_device;
+    float *raw_host;
+};
+
+static unsigned burst_of(unsigned nodes)
+{
+    unsigned burst = 20000 / nodes;
+
+    return burst < 1 ? 1 : burst > 32 ? 32 : burst;
+}
+
+static double ours(void *user)
+{
+    const struct replay *r = user;
+    double start = bench_now_us(), us;
+
+    for (unsigned i = 0; i < r->burst; i++)
+        OK(stepgraph_step_replay(r->step));
+    us = (bench_now_us() - start) / r->burst;
+    bench_sync();
+    return us;
+}
+
+static double raw(void *user)
+{
+    const struct replay *r = user;
+    double start = bench_now_us(), us;
+
+    for (unsigned i = 0; i < r->burst; i++)
+        CU(GraphLaunch(r->exec, stream));
+    us = (bench_now_us() - start) / r->burst;
+    bench_sync();
+    return us;
+}
+
+static void open_step(struct replay *r, unsigned nodes)
+{
+    r->nodes = nodes;
+    r->burst = burst_of(nodes);
+    r->state = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "state");
+    r->step = bench_step(session, "replay", 0);
+    bench_record(r->step, stepgraph_pin_address(r->state), nodes);
+    r->exec = bench_instantiate(stepgraph_step_graph(r->step));
+    CU(GraphUpload(r->exec, stream));
+    bench_sync();
+}
+
+static void close_step(struct replay *r)
+{
+    bench_sync();
+    CU(GraphExecDestroy(r->exec));
+    stepgraph_step_destroy(r->step);
+    OK(stepgraph_pin_destroy(r->state));
+}
+
+static void by_nodes(void)
+{
+    static const unsigned sizes[] = { 1, 10, 100, 1000, 2000, 5000, 10000, 20000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct replay r = { 0 };
+        bench_pair pair;
+        if (bench_skips(sizes[i], 1000))
+            continue;
+        open_step(&r, sizes[i]);
+        pair = bench_alternate(ours, raw, &r, 500);
+        bench_add("replay by nodes", sizes[i], "us", &pair, BENCH_DIFFERENCE, 0.1,
+                  sizes[i] == 1 || sizes[i] == 100 || sizes[i] == 1000 || sizes[i] == 20000, "replay of %u nodes / cuGraphLaunch",
+                  sizes[i]);
+        close_step(&r);
+    }
+}
+
+/* ---- feeds --------------------------------------------------------------------------------------------------------- */
+
+static void make_feeds(struct replay *r, unsigned n)
+{
+    r->feeds = n;
+    r->pins = calloc(n, sizeof *r->pins);
+    for (unsigned i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cell %u", i);
+        r->pins[i] = bench_pin(session, STEPGRAPH_ROLE_CELL, 0, 4, name);
+    }
+    CU(MemAlloc(&r->raw_device, 16 * (size_t)n));
+    CU(MemHostAlloc((void **)&r->raw_host, 16 * (size_t)n, 0));
+}
+
+static void drop_feeds(struct replay *r)
+{
+    for (unsigned i = 0; i < r->feeds; i++)
+        OK(stepgraph_pin_destroy(r->pins[i]));
+    free(r->pins);
+    CU(MemFree(r->raw_device));
+    CU(MemFreeHost(r->raw_host));
+}
+
+static void feed_all(const struct replay *r, float value)
+{
+    for (unsigned i = 0; i < r->feeds; i++)
+        OK(stepgraph_pin_feed_f32(r->pins[i], value));
+}
+
+/* The replay call alone, everything fed before. */
+static double ours_fed(void *user)
+{
+    const struct replay *r = user;
+    double us = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        double start;
+        feed_all(r, (float)i);
+        start = bench_now_us();
+        OK(stepgraph_step_replay(r->step));
+        us += bench_now_us() - start;
+    }
+    bench_sync();
+    return us / 8;
+}
+
+/* One copy of as many bytes and one launch. */
+static double raw_fed(void *user)
+{
+    const struct replay *r = user;
+    double us = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        double start;
+        feed_all(r, (float)i); /* Untimed, so that both find the device as idle. The values wait for our next turn. */
+        start = bench_now_us();
+        CU(MemcpyHtoDAsync(r->raw_device, r->raw_host, 16 * (size_t)r->feeds, stream));
+        CU(GraphLaunch(r->exec, stream));
+        us += bench_now_us() - start;
+    }
+    bench_sync();
+    return us / 8;
+}
+
+/* The feeding alone, per feed, against a store to page-locked memory. */
+static double feeding(void *user)
+{
+    const struct replay *r = user;
+    double start = bench_now_us(), us;
+
+    feed_all(r, 1);
+    us = bench_now_us() - start;
+    OK(stepgraph_session_flush(session));
+    bench_sync();
+    return us * 1e3 / r->feeds;
+}
+
+static double storing(void *user)
+{
+    const struct replay *r = user;
+    volatile float *to = r->raw_host;
+    double start = bench_now_us();
+
+    for (unsigned i = 0; i < r->feeds; i++)
+        to[4 * i] = 1;
+    return (bench_now_us() - start) * 1e3 / r->feeds;
+}
+
+/* One of them per step, as a learning rate that changes among a thousand that do not. */
+static double ours_one_fed(void *user)
+{
+    const struct replay *r = user;
+    double us = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        double start;
+        OK(stepgraph_pin_feed_f32(r->pins[r->feeds / 2], (float)i));
+        start = bench_now_us();
+        OK(stepgraph_step_replay(r->step));
+        us += bench_now_us() - start;
+    }
+    bench_sync();
+    return us / 8;
+}
+
+static double raw_one_fed(void *user)
+{
+    const struct replay *r = user;
+    double us = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        double start;
+        OK(stepgraph_pin_feed_f32(r->pins[r->feeds / 2], (float)i));
+        start = bench_now_us();
+        CU(MemcpyHtoDAsync(r->raw_device, r->raw_host, 4, stream));
+        CU(GraphLaunch(r->exec, stream));
+        us += bench_now_us() - start;
+    }
+    bench_sync();
+    return us / 8;
+}
+
+static void by_feeds(void)
+{
+    static const unsigned sizes[] = { 1, 8, 100, 1000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct replay r = { 0 };
+        bench_pair pair;
+        open_step(&r, 100);
+        make_feeds(&r, sizes[i]);
+        pair = bench_alternate(ours_fed, raw_fed, &r, 400);
+        bench_add("replay by feeds", sizes[i], "us", &pair, BENCH_DIFFERENCE, 0.1, sizes[i] == 8 || sizes[i] == 1000,
+                  "replay with %u feeds / one copy + launch", sizes[i]);
+        pair = bench_alternate(feeding, storing, &r, 100);
+        bench_add("one feed", sizes[i], "ns", &pair, BENCH_NO_TARGET, 0, sizes[i] == 1000, "one of %u feeds / a store", sizes[i]);
+        if (sizes[i] == 1000) {
+            pair = bench_alternate(ours_one_fed, raw_one_fed, &r, 300);
+            bench_add("replay by feeds", 1, "us", &pair, BENCH_DIFFERENCE, 0.1, true, "replay, 1 of 1000 fed / copy + launch");
+        }
+        drop_feeds(&r);
+        close_step(&r);
+    }
+}
+
+/* ---- adopted pins -------------------------------------------------------------------------------------------------- */
+
+struct adopted {
+    struct replay replay;
+    stepgraph_pin *pins[MOST_PINS];
+    CUdeviceptr memory[MOST_PINS];
+    unsigned n, allocations;
+};
+
+/* n pins of 256 bytes, spread evenly over so many allocations, and a graph that uses each once. */
+static void adopt(struct adopted *a, unsigned n, unsigned allocations)
+{
+    unsigned each = n / allocations;
+    struct replay *r = &a->replay;
+
+    memset(a, 0, sizeof *a);
+    a->n = n;
+    a->allocations = allocations;
+    for (unsigned i = 0; i < allocations; i++)
+        CU(MemAlloc(&a->memory[i], 256 * (size_t)each));
+    for (unsigned i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "adopted %u", i);
+        a->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, a->memory[i / each] + 256 * (i % each), 256, name);
+    }
+    r->step = bench_step(session, "adopted", 0);
+    OK(stepgraph_step_prepare(r->step));
+    OK(stepgraph_step_capture(r->step));
+    for (unsigned i = 0; i < n; i++)
+        bench_launches(stream, stepgraph_pin_address(a->pins[i]), 1);
+    OK(stepgraph_step_end(r->step));
+    r->exec = bench_instantiate(stepgraph_step_graph(r->step));
+    r->burst = 64; /* One of them looks at the memory. */
+    bench_sync();
+}
+
+static void unadopt(struct adopted *a)
+{
+    bench_sync();
+    CU(GraphExecDestroy(a->replay.exec));
+    stepgraph_step_destroy(a->replay.step);
+    for (unsigned i = 0; i < a->n; i++)
+        OK(stepgraph_pin_destroy(a->pins[i]));
+    for (unsigned i = 0; i < a->allocations; i++)
+        CU(MemFree(a->memory[i]));
+}
+
+static void by_adopted(void)
+{
+    static const unsigned sizes[][2] = { { 10, 1 }, { 100, 1 }, { 1000, 1 }, { 1000, 20 }, { 1000, 1000 } };
+    static struct adopted a;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bench_pair pair;
+        if (bench_skips(sizes[i][0], 100))
+            continue;
+        adopt(&a, sizes[i][0], sizes[i][1]);
+        pair = bench_alternate(ours, raw, &a.replay, 1200);
+        bench_add("replay by adopted pins", sizes[i][0], "us", &pair, BENCH_DIFFERENCE, 0.1, sizes[i][0] == 1000 && sizes[i][1] != 1,
+                  "replay, %u pins adopted in %u / launch", sizes[i][0], sizes[i][1]);
+        unadopt(&a);
+    }
+}
+
+/* ---- the first replay ---------------------------------------------------------------------------------------------- */
+
+static double first_ours(void *user)
+{
+    struct replay *r = user;
+    double start, us;
+
+    OK(stepgraph_step_reset(r->step));
+    bench_record(r->step, stepgraph_pin_address(r->state), r->nodes);
+    bench_sync();
+    start = bench_now_us();
+    OK(stepgraph_step_replay(r->step));
+    us = bench_now_us() - start;
+    bench_sync();
+    return us;
+}
+
+static double first_raw(void *user)
+{
+    const struct replay *r = user;
+    CUgraph graph = bench_capture_raw(stepgraph_pin_address(r->state), r->nodes);
+    CUgraphExec exec = bench_instantiate(graph);
+    double start, us;
+
+    CU(GraphUpload(exec, stream));
+    bench_sync();
+    start = bench_now_us();
+    CU(GraphLaunch(exec, stream));
+    us = bench_now_us() - start;
+    bench_sync();
+    CU(GraphExecDestroy(exec));
+    CU(GraphDestroy(graph));
+    return us;
+}
+
+static double later_ours(void *user)
+{
+    const struct replay *r = user;
+    double start, us;
+
+    start = bench_now_us();
+    OK(stepgraph_step_replay(r->step));
+    us = bench_now_us() - start;
+    bench_sync();
+    return us;
+}
+
+static void first_and_later(void)
+{
+    static const unsigned sizes[] = { 100, 1000, 10000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct replay r = { 0 };
+        bench_pair first, later;
+        if (bench_skips(sizes[i], 100))
+            continue;
+        open_step(&r, sizes[i]);
+        first = bench_alternate(first_ours, first_raw, &r, 700);
+        bench_add("first replay", sizes[i], "us", &first, BENCH_NO_TARGET, 0, sizes[i] == 1000, "first replay of %u nodes / first launch",
+                  sizes[i]);
+        later = bench_alternate(later_ours, later_ours, &r, 100);
+        first.raw = later.ours;
+        first.difference = (bench_stat){ first.ours.median - later.ours.median, 0, 0, 0 };
+        bench_add("first replay against later ones", sizes[i], "us", &first, BENCH_NO_TARGET, 0, sizes[i] == 1000,
+                  "first replay of %u nodes / a later one", sizes[i]);
+        close_step(&r);
+    }
+}
+
+static void measure(void)
+{
+    by_nodes();
+    by_feeds();
+    by_adopted();
+    first_and_later();
+}
+
+/* ---- work done ------------------------------------------------------------------------------------------------------ */
+
+static void check_work(void)
+{
+    static struct adopted a;
+    struct replay r = { 0 };
+
+    open_step(&r, 100);
+    bench_work_begin();
+    OK(stepgraph_step_replay(r.step));
+    WORK_IS("the first replay", 0, 0, { "cuCtxGetId", 1 }, { "cuGraphLaunch", 1 });
+    bench_work_begin();
+    for (int i = 0; i < 200; i++)
+        OK(stepgraph_step_replay(r.step));
+    WORK_IS("200 replays, liveness checks included", 0, 0, { "cuCtxGetId", 200 }, { "cuGraphLaunch", 200 });
+    bench_sync();
+
+    make_feeds(&r, 100);
+    bench_sync();
+    bench_work_begin();
+    feed_all(&r, 1);
+    WORK_IS("100 feeds", 0, 0, { NULL, 0 });
+    bench_work_begin();
+    OK(stepgraph_step_replay(r.step));
+    WORK_IS("a replay with 100 feeds", 0, 0, { "cuCtxGetId", 1 }, { "cuCtxPushCurrent", 1 }, { "cuMemcpyHtoDAsync", 1 },
+            { "cuCtxPopCurrent", 1 }, { "cuGraphLaunch", 1 });
+    bench_sync();
+
+    /* Around the ring of 16 slots: each half records an event at its end, and asks for it before it is used again. */
+    for (int i = 0; i < 16; i++) {
+        feed_all(&r, 2);
+        OK(stepgraph_step_replay(r.step));
+        bench_sync();
+    }
+    bench_work_begin();
+    for (int i = 0; i < 16; i++) {
+        feed_all(&r, 3);
+        OK(stepgraph_step_replay(r.step));
+        bench_sync();
+    }
+    WORK_IS("16 steps of 100 feeds", 0, 0, { "cuCtxGetId", 16 }, { "cuCtxPushCurrent", 16 }, { "cuMemcpyHtoDAsync", 16 },
+            { "cuCtxPopCurrent", 16 }, { "cuGraphLaunch", 16 }, { "cuEventRecord", 2 }, { "cuEventQuery", 2 },
+            { "cuThreadExchangeStreamCaptureMode", 4 }, { "cuStreamSynchronize", 16 } /* This program's own. */);
+    drop_feeds(&r);
+    close_step(&r);
+
+    adopt(&a, 1000, 20);
+    bench_work_begin();
+    for (int i = 0; i < 64; i++)
+        OK(stepgraph_step_replay(a.replay.step));
+    WORK_IS("64 replays over 1000 pins adopted in 20 allocations", 0, 0, { "cuCtxGetId", 64 }, { "cuGraphLaunch", 64 },
+            { "cuPointerGetAttributes", 20 });
+    unadopt(&a);
+}
+
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "replay", measure, check_work);
+}

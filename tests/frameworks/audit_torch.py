@@ -1,0 +1,198 @@
+"""The audit of training steps of PyTorch, recorded from outside:   STEPGRAPH_LIBRARY=libstepgraph.so python3 audit_torch.py
+
+A small language model with attention, forward, backward and update, recorded at steps k, k + 1 and k + 1 once more, and compared:
+
+    recreated   parameters are made anew by each step, learning rate as a Python float: both must be named
+    by value    the same in place: the learning rate must be named, and nothing else
+    clean ...   AdamW with capturable=True, learning rate on the device: nothing must be named
+
+The last line is JSON. Exit status 0: all as expected, 1: not, 77: no PyTorch or no card.
+"""
+import sys
+
+sys.dont_write_bytecode = True
+import torch_host as host  # noqa: E402
+from torch_host import sg, torch  # noqa: E402
+
+import torch.nn.functional as F  # noqa: E402
+
+VOCABULARY, CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 32, 64, 4, 2, 4
+RATES = (0.001, 0.002)
+
+
+class Model:
+    """Parameters as a list, a loss as a function of them; batch and mask in place."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(1)
+
+        def random(*shape):
+            return (torch.randn(*shape, generator=generator) * 0.05).cuda()
+
+        shapes = [(VOCABULARY, WIDTH), (CONTEXT, WIDTH)]
+        for _ in range(LAYERS):
+            shapes += [(WIDTH,), (WIDTH,), (WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH,), (WIDTH,), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
+        shapes += [(WIDTH,), (WIDTH,), (WIDTH, VOCABULARY)]
+        self.parameters = [random(*shape).requires_grad_() for shape in shapes]
+        self.ids = torch.randint(VOCABULARY, (BATCH, CONTEXT), generator=generator).cuda()
+        self.targets = torch.randint(VOCABULARY, (BATCH, CONTEXT), generator=generator).cuda()
+        self.mask = torch.full((CONTEXT, CONTEXT), float("-inf")).triu(1).cuda()
+        torch.cuda.synchronize()
+
+    def loss(self, parameters):
+        rest = iter(parameters)
+        x = F.embedding(self.ids, next(rest)) + next(rest)
+        for _ in range(LAYERS):
+            h = F.layer_norm(x, (WIDTH,), next(rest), next(rest))
+            q, k, v = (h @ next(rest)).view(BATCH, CONTEXT, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+            weights = torch.softmax(q @ k.transpose(-2, -1) * (WIDTH // HEADS) ** -0.5 + self.mask, -1)
+            x = x + (weights @ v).transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH) @ next(rest)
+            h = F.layer_norm(x, (WIDTH,), next(rest), next(rest))
+            x = x + F.gelu(h @ next(rest)) @ next(rest)
+        logits = F.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
+        return F.cross_entropy(logits.view(-1, VOCABULARY), self.targets.view(-1))
+
+    def gradients(self, parameters):
+        return torch.autograd.grad(self.loss(parameters), parameters)
+
+
+class Bench:
+    """A model, a pool and the ways to warm up and to record."""
+
+    all = []  # A pool must outlive the graphs over it
+
+    def __init__(self, library, session, stream):
+        self.library, self.session, self.stream = library, session, stream
+        self.model, self.pool = Model(), torch.cuda.MemPool()
+        Bench.all.append(self)
+
+    def warm(self, step, times=3):
+        """Outside the pool first, so that libraries' workspaces and an optimizer's state do not live in it."""
+        with torch.cuda.stream(self.stream), torch.autograd.set_multithreading_enabled(False):
+            for _ in range(2):
+                step()
+        torch.cuda.synchronize()
+        for _ in range(times):
+            with host.in_place(self.stream, self.pool):
+                step()
+        torch.cuda.synchronize()
+
+    def record(self, name, step):
+        with host.in_place(self.stream, self.pool):
+            return self.session.record(name, step, self.library.STEP_ALLOW_UNREGISTERED)
+
+
+def recreated(*place):
+    """p = p - rate * g, each time in new memory, as functional training code does."""
+    bench = Bench(*place)
+    now = {"parameters": bench.model.parameters, "rate": RATES[0]}
+
+    def step():
+        gradients = bench.model.gradients(now["parameters"])
+        with torch.no_grad():
+            now["parameters"] = [torch.add(p, g, alpha=-now["rate"]) for p, g in zip(now["parameters"], gradients)]
+        for p in now["parameters"]:
+            p.requires_grad_()
+
+    bench.warm(step)
+    places, steps, kept = [], [], []
+    for k, name in enumerate(("k", "k + 1", "k + 1 again")):
+        if k < 2:
+            begins, now["rate"] = now["parameters"], RATES[k]
+        now["parameters"] = begins
+        kept.append(begins)
+        places.append([p.data_ptr() for p in begins])
+        steps.append(bench.record(name, step))
+    audit = bench.session.compare(*steps)
+
+    expected = set(zip(places[0], places[1]))
+    unnamed = expected - host.moves(audit)
+    rates = [f for f in audit.faults if host.is_scalar(f, -RATES[0], -RATES[1])]
+    wrong = [f"{len(unnamed)} of {len(expected)} parameters that moved are not named"] if unnamed else []
+    wrong += [] if len(rates) == len(places[0]) else [f"the learning rate is named {len(rates)} times, for {len(places[0])} parameters"]
+    return {
+        **sg.figures(steps, audit),
+        "parameters": len(expected),
+        "parameters_named": len(expected) - len(unnamed),
+        "rate_named": len(rates),
+        "shown": sg.some(audit.findings, 6),
+        "wrong": wrong,
+    }
+
+
+def by_value(*place):
+    bench = Bench(*place)
+    now = {"rate": RATES[0]}
+
+    def step():
+        gradients = bench.model.gradients(bench.model.parameters)
+        with torch.no_grad():
+            for p, g in zip(bench.model.parameters, gradients):
+                p.add_(g, alpha=-now["rate"])
+
+    bench.warm(step)
+    steps = []
+    for k, name in enumerate(("k", "k + 1", "k + 1 again")):
+        now["rate"] = RATES[min(k, 1)]
+        steps.append(bench.record(name, step))
+    audit = bench.session.compare(*steps)
+    rates = [f for f in audit.faults if host.is_scalar(f, -RATES[0], -RATES[1])]
+    others = [f for f in audit.faults if f not in rates]
+    count = len(bench.model.parameters)
+    wrong = [] if len(rates) == count else [f"the learning rate is named {len(rates)} times, for {count} parameters"]
+    wrong += [f"accused falsely: {' | '.join(sg.some(others, 6))}"] if others else []
+    return {**sg.figures(steps, audit), "rate_named": len(rates), "false": len(others), "shown": sg.some(audit.findings, 6), "wrong": wrong}
+
+
+def clean(**options):
+    """AdamW in place; the learning rate is on the device, and changes there between the recordings."""
+
+    def run(*place):
+        bench = Bench(*place)
+        parameters = bench.model.parameters
+        rate = torch.tensor(RATES[0], device="cuda")
+        optimizer = torch.optim.AdamW(parameters, lr=rate, capturable=True, **options)
+        losses = torch.zeros((), device="cuda")
+
+        def step():
+            loss = bench.model.loss(parameters)
+            for p, g in zip(parameters, torch.autograd.grad(loss, parameters)):
+                p.grad = g
+            optimizer.step()
+            for p in parameters:
+                p.grad = None
+            losses.copy_(loss.detach())
+
+        bench.warm(step)
+        steps = []
+        for k, name in enumerate(("k", "k + 1", "k + 1 again")):
+            rate.fill_(RATES[min(k, 1)])
+            steps.append(bench.record(name, step))
+        audit = bench.session.compare(*steps)
+        wrong = sg.unlike_expected(audit)
+        before = losses.item()
+        for _ in range(20):
+            steps[0].replay()
+        torch.cuda.synchronize()
+        after = losses.item()
+        if not after < before:
+            wrong.append(f"20 replays took the loss from {before} to {after}")
+        return {
+            **sg.figures(steps, audit),
+            "false": audit.summary["faults"],
+            "unclassified": audit.summary["findings"] - audit.summary["faults"],
+            "loss": [round(before, 4), round(after, 4)],
+            "shown": sg.some(audit.findings),
+            "wrong": wrong,
+        }
+
+    return run
+
+
+report = sg.Report("audit_torch", **host.facts())
+report.case("recreated", host.with_session(recreated))
+report.case("by value", host.with_session(by_value))
+report.case("clean, one tensor at a time", host.with_session(clean(foreach=False)))
+report.case("clean, foreach", host.with_session(clean(foreach=True)))
+report.case("clean, fused", host.with_session(clean(fused=True)))
+report.finish()

@@ -1,0 +1,968 @@
+/* Two recordings compared: each value that a replay would freeze, planted on purpose; other forms of a step; recording through a
+ * callback. */
+#include "findings.h"
+
+/* Between the steps of a host that keeps its memory in place by other means. */
+enum { LOOSE = STEPGRAPH_STEP_ALLOW_UNREGISTERED };
+
+static CUdeviceptr pin_of(stepgraph_role role, uint64_t bytes, const char *name)
+{
+    return stepgraph_pin_address(pin_make(session, role, bytes, name));
+}
+
+/* ---- pointers that move ---------------------------------------------------------------------------------------------- */
+
+START_TEST(parameter_that_moves_every_step_is_named)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "layer0.weight"), fresh = device_make(4096);
+    stepgraph_step *a = recording("step 0", LOOSE), *b;
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    OK(stepgraph_step_mark(a, "optimizer"));
+    axpb(stream, w, w, 1);
+    ready(a);
+    b = recording("step 1", LOOSE);
+    axpb(stream, w, fresh, 1);
+    ready(b);
+    report = compared(a, b, NULL);
+    HOLDS(report, 1, 1);
+    f = FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "commit the new value", "node 0", "axpb", "arg 1 +0", "moved pointer",
+              "state 'layer0.weight'", "4096 bytes that no pin covers");
+    ck_assert_uint_eq(f.before, w);
+    ck_assert_uint_eq(f.after, fresh);
+    ck_assert_uint_eq(f.bytes, 8);
+    ck_assert_str_eq(f.stage, "optimizer");
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "step 'step 0', compared with 'step 1', cannot be replayed: 1 fault"));
+}
+END_TEST
+
+/* Two buffers that change places. */
+static stepgraph_step *ping_pong(CUdeviceptr x, CUdeviceptr y, unsigned k)
+{
+    stepgraph_step *step = recording("step", LOOSE);
+
+    axpb(stream, k % 2 ? x : y, k % 2 ? y : x, 1);
+    ready(step);
+    return step;
+}
+
+START_TEST(buffers_that_change_places_are_named)
+{
+    CUdeviceptr x = device_make(64), y = device_make(64);
+    stepgraph_audit *report = compared(ping_pong(x, y, 0), ping_pong(x, y, 1), NULL);
+    stepgraph_finding f;
+
+    HOLDS(report, 2, 2);
+    f = FOUND(report, MOVED_POINTER, 0, "axpb", 0, 0, "pin it", "64 bytes that no pin covers");
+    ck_assert_uint_eq(f.before, y);
+    ck_assert_uint_eq(f.after, x);
+    f = FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "64 bytes that no pin covers");
+    ck_assert_uint_eq(f.before, x);
+    ck_assert_uint_eq(f.after, y);
+    /* Two steps apart nothing shows. */
+    CLEAN(compared(ping_pong(x, y, 0), ping_pong(x, y, 2), NULL));
+}
+END_TEST
+
+START_TEST(buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it)
+{
+    CUdeviceptr places[2] = {device_make(64), device_make(64)};
+    stepgraph_step *steps[4];
+
+    for (unsigned i = 0; i < 4; i++) { /* Steps 18 to 21. */
+        steps[i] = recording("step", LOOSE);
+        inc(stream, places[(18 + i) / 20], 1);
+        ready(steps[i]);
+    }
+    CLEAN(compared(steps[0], steps[1], NULL));
+    FOUND(compared(steps[1], steps[2], NULL), MOVED_POINTER, 0, "inc", 0, 0, "pin it", "moved pointer");
+    CLEAN(compared(steps[2], steps[3], NULL));
+}
+END_TEST
+
+START_TEST(workspace_that_grew_is_named)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w"), small = device_make(4096), large = device_make(65536);
+    stepgraph_step *a = recording("a", LOOSE), *b;
+
+    axpb(stream, w, small + 16, 1);
+    ready(a);
+    b = recording("b", LOOSE);
+    axpb(stream, w, large + 16, 1);
+    ready(b);
+    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "4096 bytes that no pin covers",
+          "65536 bytes that no pin covers");
+}
+END_TEST
+
+START_TEST(batch_that_is_made_anew_is_named)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    static char batches[2][64];
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        CUdeviceptr batch = device_make(64);
+        steps[i] = recording("step", LOOSE | STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+        CU(MemcpyHtoDAsync(batch, batches[i], 64, stream));
+        CU(MemcpyDtoDAsync(x, batch, 64, stream));
+        CU(MemsetD8Async(batch, 0, 64, stream));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 4, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        f = (stepgraph_finding)STEPGRAPH_FINDING_INIT;
+        OK(stepgraph_audit_get(report, i, &f));
+        ck_assert_uint_eq(f.kind, STEPGRAPH_FINDING_MOVED_POINTER);
+        ck_assert_uint_eq(f.argument, NOWHERE);
+    }
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "node 0  copy  source   moved pointer"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "node 0  copy  destination   moved pointer"));
+    f = FOUND(report, MOVED_POINTER, 1, "copy", NOWHERE, 0, "FEED", "source", "64 bytes that no pin covers");
+    FOUND(report, MOVED_POINTER, 2, "set", NOWHERE, 0, "pin it", "destination");
+}
+END_TEST
+
+START_TEST(optional_pointer_that_appears_is_named)
+{
+    struct Views views = {.n = 1};
+    stepgraph_step *steps[2];
+    stepgraph_finding f;
+
+    views.out = views.in = pin_of(STEPGRAPH_ROLE_STATE, 4, "x");
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        launch(stream, made_for.views, 1, (void *[]){&views});
+        ready(steps[i]);
+        views.bias = pin_of(STEPGRAPH_ROLE_STATE, 4, i ? "other" : "bias");
+    }
+    f = FOUND(compared(steps[0], steps[1], NULL), MOVED_POINTER, 0, "views", 0, 16, "pin it", "arg 0 +16", "state 'bias'");
+    ck_assert_uint_eq(f.before, 0);
+}
+END_TEST
+
+START_TEST(pointers_through_extra_and_in_child_graphs_are_compared)
+{
+    CUdeviceptr places[2] = {device_make(64), device_make(64)};
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 2; i++) {
+        struct {
+            CUdeviceptr p;
+            float v;
+        } packed = {places[i], 1.5f + (float)i};
+        size_t bytes = 12;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+        CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
+        CUstreamCaptureStatus status;
+        const CUgraphNode *dependencies;
+        CUgraph child, graph;
+        CUgraphNode node;
+        size_t n;
+
+        MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        setv(other, places[i], (float)i);
+        MORE(StreamEndCapture(other, &child));
+        steps[i] = recording("step", LOOSE);
+        CU(LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+        MORE(StreamGetCaptureInfo(stream, &status, NULL, &graph, &dependencies, &n));
+        MORE(GraphAddChildGraphNode(&node, graph, dependencies, n, child));
+        MORE(StreamUpdateCaptureDependencies(stream, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+        MORE(GraphDestroy(child));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 4, 4);
+    FOUND(report, MOVED_POINTER, 0, "inc", 0, 0, "pin it", "moved pointer");
+    FOUND(report, CHANGING_SCALAR, 0, "inc", 1, 0, "CELL", "as float 1.5 -> 2.5");
+    FOUND(report, MOVED_POINTER, 2, "setv", 0, 0, "pin it", "moved pointer");
+    FOUND(report, CHANGING_SCALAR, 2, "setv", 1, 0, "CELL", "as float 0 -> 1");
+}
+END_TEST
+
+/* An optimizer that works out of place, with pins: the new value is committed from another place in each step. */
+START_TEST(new_values_that_move_are_named_by_their_pin)
+{
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    CUdeviceptr fresh[3] = {device_make(64), device_make(64), device_make(64)};
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t from[2] = {fresh[0], fresh[1 + i]};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 2, pins, from));
+        OK(stepgraph_pin_commit(pins[1], fresh[i]));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 2, 2);
+    f = FOUND(report, MOVED_POINTER, NOWHERE, "", NOWHERE, 0, "arena", "commit of pin 'b'", "64 bytes that no pin covers");
+    ck_assert_uint_eq(f.before, fresh[1]);
+    ck_assert_uint_eq(f.after, fresh[2]);
+    FOUND(report, MOVED_POINTER, 1, "copy", NOWHERE, 0, "pin it", "source");
+}
+END_TEST
+
+START_TEST(earlier_place_of_a_state_is_named_by_its_pin)
+{
+    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "layer0.weight");
+    CUdeviceptr old = device_make(64), fresh = device_make(64);
+    stepgraph_step *a, *b;
+
+    OK(stepgraph_pin_commit(w, old));
+    a = recording("a", LOOSE | STEPGRAPH_STEP_ALLOW_FORMER_STATE);
+    inc(stream, old, 1);
+    ready(a);
+    b = recording("b", LOOSE);
+    inc(stream, fresh, 1);
+    ready(b);
+    FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "inc", 0, 0, "address of pin 'layer0.weight'",
+          "state 'layer0.weight' before it was pinned");
+}
+END_TEST
+
+/* ---- values that change ---------------------------------------------------------------------------------------------- */
+
+static uint32_t bits(float v)
+{
+    uint32_t b;
+
+    memcpy(&b, &v, sizeof b);
+    return b;
+}
+
+START_TEST(rate_correction_and_step_count_by_value_are_named)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w"), g = pin_of(STEPGRAPH_ROLE_SCRATCH, 4, "g");
+    stepgraph_step *a = recording("a", 0), *b;
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    launch(stream, kernels.nop, 1, NULL);
+    adam(w, g, 0.1f, 0.9f, 7);
+    CLEAN(ready(a));
+    b = recording("b", 0);
+    launch(stream, kernels.nop, 1, NULL);
+    adam(w, g, 0.01f, 0.81f, 8);
+    CLEAN(ready(b));
+    report = compared(a, b, NULL);
+    HOLDS(report, 3, 3);
+    f = FOUND(report, CHANGING_SCALAR, 1, "adam", 2, 0, "CELL", "node 1", "arg 2 +0", "changing scalar", "4 bytes",
+              "as float 0.100000001 -> 0.00999999978");
+    ck_assert_uint_eq(f.before, bits(0.1f));
+    ck_assert_uint_eq(f.after, bits(0.01f));
+    ck_assert_uint_eq(f.bytes, 4);
+    FOUND(report, CHANGING_SCALAR, 1, "adam", 3, 0, "CELL", "as float 0.899999976 -> 0.810000002");
+    f = FOUND(report, CHANGING_SCALAR, 1, "adam", 4, 0, "CELL", "as integer 7 -> 8");
+    ck_assert_uint_eq(f.before, 7);
+    ck_assert_uint_eq(f.after, 8);
+}
+END_TEST
+
+START_TEST(seed_by_value_is_named)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_SCRATCH, 4, "x");
+    uint64_t seeds[2] = {0x9e3779b97f4a7c15ull, 0x3c6ef372fe94f82aull};
+    stepgraph_step *steps[2];
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        launch(stream, made_for.dropout, 1, (void *[]){&x, &seeds[i]});
+        CLEAN(ready(steps[i]));
+    }
+    f = FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "dropout", 1, 0, "CELL",
+              "8 bytes 9e3779b97f4a7c15 -> 3c6ef372fe94f82a");
+    ck_assert_uint_eq(f.before, seeds[0]);
+    ck_assert_uint_eq(f.after, seeds[1]);
+    ck_assert_uint_eq(f.bytes, 8);
+}
+END_TEST
+
+static stepgraph_step *with_struct(CUdeviceptr w, const struct Adam *values)
+{
+    stepgraph_step *step = recording("step", 0);
+    struct Adam copy = *values;
+
+    launch(stream, made_for.adam_struct, 1, (void *[]){&copy, &w});
+    CLEAN(ready(step));
+    return step;
+}
+
+START_TEST(values_in_a_struct_are_named_by_their_byte)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    struct Adam values = {0.1f, 0.9f, 7, 0.01f};
+    stepgraph_step *a = with_struct(w, &values);
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    values.step++;
+    report = compared(a, with_struct(w, &values), NULL);
+    HOLDS(report, 1, 1);
+    f = FOUND(report, CHANGING_SCALAR, 0, "adam_struct", 0, 8, "CELL", "arg 0 +8", "4 bytes", "as integer 7 -> 8");
+    ck_assert_uint_eq(f.bytes, 4);
+    ck_assert_uint_eq(f.before, 7);
+
+    values.correction = 0.81f;
+    values.decay = 0.02f;
+    report = compared(a, with_struct(w, &values), NULL);
+    HOLDS(report, 2, 2);
+    FOUND(report, CHANGING_SCALAR, 0, "adam_struct", 0, 4, "CELL", "arg 0 +4", "as float 0.899999976 -> 0.810000002");
+    f = FOUND(report, CHANGING_SCALAR, 0, "adam_struct", 0, 8, "CELL", "arg 0 +8", "8 bytes"); /* Both values of the word. */
+    ck_assert_uint_eq(f.before, 7 | (uint64_t)bits(0.01f) << 32);
+    ck_assert_uint_eq(f.after, 8 | (uint64_t)bits(0.02f) << 32);
+}
+END_TEST
+
+START_TEST(two_values_in_eight_bytes_are_named)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *steps[2];
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        struct Hyper values = {i ? 0.05f : 0.1f, 3 + i};
+        steps[i] = recording("step", 0);
+        launch(stream, made_for.hyper, 1, (void *[]){&values, &w});
+        CLEAN(ready(steps[i]));
+    }
+    f = FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "hyper", 0, 0, "CELL", "8 bytes");
+    ck_assert_uint_eq(f.before, bits(0.1f) | (uint64_t)3 << 32);
+    ck_assert_uint_eq(f.after, bits(0.05f) | (uint64_t)4 << 32);
+}
+END_TEST
+
+/* What the scan for addresses does not see does show when it changes. */
+START_TEST(pointer_in_a_packed_struct_shows_when_it_moves)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f = STEPGRAPH_FINDING_INIT;
+
+    for (int i = 0; i < 2; i++) {
+        struct Packed in = {.tag = 1, .s = 2};
+        in.a = x;
+        in.b = i ? x + 0x1100 : x; /* Anywhere; nobody runs it. */
+        steps[i] = recording("step", 0);
+        launch(stream, made_for.packed, 1, (void *[]){&in, &x});
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    ck_assert_uint_ge(summary_of(report).faults, 1);
+    OK(stepgraph_audit_get(report, 0, &f));
+    ck_assert_uint_eq(f.kind, STEPGRAPH_FINDING_CHANGING_SCALAR);
+    ck_assert_str_eq(f.node_name, "packed");
+    ck_assert_uint_eq(f.argument, 0);
+    ck_assert_uint_ge(f.offset + f.bytes, 15);
+    ck_assert_uint_lt(f.offset, 22);
+}
+END_TEST
+
+START_TEST(values_and_extents_of_sets_and_copies_are_compared)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        CU(MemsetD8Async(x, (unsigned char)(3 + i), 16, stream));
+        MORE(MemsetD32Async(x, 5, (size_t)(4 + i), stream));
+        CU(MemcpyDtoDAsync(x, x + 32, (size_t)(8 + 8 * i), stream));
+        CLEAN(ready(steps[i]));
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 3, 3);
+    f = FOUND(report, CHANGING_SCALAR, 0, "set", NOWHERE, 0, "record again", "value");
+    ck_assert_uint_eq(f.before, 3);
+    ck_assert_uint_eq(f.after, 4);
+    f = FOUND(report, CHANGING_SCALAR, 1, "set", NOWHERE, 0, "record again", "extent", "16 -> 20");
+    ck_assert_uint_eq(f.before, 16);
+    f = FOUND(report, CHANGING_SCALAR, 2, "copy", NOWHERE, 0, "record again", "extent", "8 -> 16");
+    ck_assert_uint_eq(f.after, 16);
+}
+END_TEST
+
+/* A workspace's address is the driver's affair; its size is not, nor is which part of it a kernel uses. */
+START_TEST(size_and_use_of_a_workspace_are_compared)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x"), workspace;
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        MORE(MemAllocAsync(&workspace, 4096 + 4096 * (size_t)i, stream));
+        axpb(stream, x, workspace + 16, 1);
+        axpb(stream, x, workspace + 16 * (CUdeviceptr)i, 1);
+        MORE(MemFreeAsync(workspace, stream));
+        CLEAN(ready(steps[i]));
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 2, 2);
+    FOUND(report, CHANGING_SCALAR, 0, "allocation", NOWHERE, 0, "record again", "extent", "4096 -> 8192");
+    FOUND(report, MOVED_POINTER, 2, "axpb", 1, 0, "pin it", "memory of the graph's own");
+}
+END_TEST
+
+static void one(void *unused)
+{
+    (void)unused;
+}
+
+static void another(void *given)
+{
+    *(int *)given = 1;
+}
+
+START_TEST(host_functions_and_their_arguments_are_compared)
+{
+    static int logs[2];
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+        CU(LaunchHostFunc(stream, one, &logs[i]));
+        CU(LaunchHostFunc(stream, i ? another : one, &logs[0]));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 2, 2);
+    f = FOUND(report, MOVED_POINTER, 0, "host function", NOWHERE, 0, "host function the same argument", "its argument",
+              "moved pointer");
+    ck_assert_uint_eq(f.before, (uintptr_t)&logs[0]);
+    ck_assert_uint_eq(f.after, (uintptr_t)&logs[1]);
+    FOUND(report, TOPOLOGY, 1, "host function", NOWHERE, 0, "record one graph", "another host function");
+}
+END_TEST
+
+/* ---- padding ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t garbage;
+
+/* A struct whose holes hold garbage, other garbage each time. */
+static stepgraph_step *with_padding(CUdeviceptr p, char tag, double by, short n)
+{
+    stepgraph_step *step = recording("step", 0);
+    struct Padded in;
+
+    random_bytes(&garbage, &in, sizeof in);
+    ((unsigned char *)&in)[1] = (unsigned char)(garbage += 0x1111111111111111ull); /* Never the same twice. */
+    ((unsigned char *)&in)[18] = (unsigned char)garbage;
+    in.tag = tag;
+    in.scale = by;
+    in.n = n;
+    in.p = p;
+    launch(stream, made_for.padded, 1, (void *[]){&in, &p});
+    CLEAN(ready(step));
+    return step;
+}
+
+START_TEST(padding_is_told_from_values_by_a_third_recording)
+{
+    CUdeviceptr p = pin_of(STEPGRAPH_ROLE_STATE, 4, "p");
+    stepgraph_audit *report;
+
+    garbage = (uint64_t)_i;
+    report = compared(with_padding(p, 1, 0.5, 3), with_padding(p, 1, 0.5, 3), with_padding(p, 1, 0.5, 3));
+    HOLDS(report, 0, 2);
+    NOTED(report, UNCLASSIFIED, 0, "padded", 0, 0, "", "unclassified", "padding");
+    NOTED(report, UNCLASSIFIED, 0, "padded", 0, 16, "", "unclassified", "padding");
+}
+END_TEST
+
+START_TEST(without_a_third_recording_padding_is_accused)
+{
+    CUdeviceptr p = pin_of(STEPGRAPH_ROLE_STATE, 4, "p");
+
+    garbage = 1;
+    HOLDS(compared(with_padding(p, 1, 0.5, 3), with_padding(p, 1, 0.5, 3), NULL), 2, 2);
+}
+END_TEST
+
+START_TEST(values_beside_padding_are_named)
+{
+    CUdeviceptr p = pin_of(STEPGRAPH_ROLE_STATE, 4, "p");
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    garbage = 1;
+    report = compared(with_padding(p, 1, 0.5, 300), with_padding(p, 2, 0.25, 301), with_padding(p, 2, 0.25, 301));
+    HOLDS(report, 3, 3);
+    f = FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 0, "CELL", "1 bytes 1 -> 2");
+    ck_assert_uint_eq(f.bytes, 1);
+    FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 12, "CELL", "4 bytes",
+          "or of the double at +8: 0.5 -> 0.25"); /* Its other half is 0. */
+    f = FOUND(report, CHANGING_SCALAR, 0, "padded", 0, 16, "CELL", "2 bytes 12c -> 12d");
+    ck_assert_uint_eq(f.bytes, 2);
+    ck_assert_uint_eq(f.before, 300);
+    ck_assert_uint_eq(f.after, 301);
+}
+END_TEST
+
+/* ---- other forms of a step ----------------------------------------------------------------------------------------------- */
+
+START_TEST(one_node_more_is_explained)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    stepgraph_step *a = recording("a", 0), *b;
+    stepgraph_audit *report;
+
+    inc(stream, x, 1);
+    ready(a);
+    b = recording("b", 0);
+    inc(stream, x, 1);
+    setv(stream, x, 2);
+    ready(b);
+    report = compared(a, b, NULL);
+    HOLDS(report, 1, 1);
+    FOUND(report, TOPOLOGY, 1, "", NOWHERE, 0, "record one graph for each form",
+          "the first recording has 1 nodes and the second 2", "node 1", "'setv'", "in the second only");
+    report = compared(b, a, NULL);
+    HOLDS(report, 1, 1);
+    FOUND(report, TOPOLOGY, 1, "setv", NOWHERE, 0, "record one graph for each form", "in the first only");
+}
+END_TEST
+
+START_TEST(other_kernel_is_explained)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    stepgraph_step *a = recording("a", 0), *b;
+    stepgraph_audit *report;
+
+    inc(stream, x, 1);
+    ready(a);
+    b = recording("b", 0);
+    setv(stream, x, 2);
+    ready(b);
+    report = compared(a, b, NULL);
+    HOLDS(report, 1, 1);
+    FOUND(report, TOPOLOGY, 0, "inc", NOWHERE, 0, "record one graph for each form", "node 0", "'inc' in the first",
+          "'setv' in the second");
+}
+END_TEST
+
+START_TEST(other_kind_of_node_is_explained)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    stepgraph_step *a = recording("a", 0), *b;
+    stepgraph_audit *report;
+
+    inc(stream, x, 1);
+    CU(MemsetD8Async(x, 0, 4, stream));
+    ready(a);
+    b = recording("b", 0);
+    inc(stream, x, 1);
+    CU(MemcpyDtoDAsync(x, x + 8, 4, stream));
+    ready(b);
+    report = compared(a, b, NULL);
+    HOLDS(report, 1, 1);
+    FOUND(report, TOPOLOGY, 1, "set", NOWHERE, 0, "record one graph for each form", "node 1", "'set' in the first",
+          "'copy' in the second");
+}
+END_TEST
+
+START_TEST(other_grid_is_explained)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+    float v = 1;
+
+    for (unsigned i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        CU(LaunchKernel(kernels.setv, 2 + i, 1, 1, 32, 1 + i, 1, 0, stream, (void *[]){&x, &v}, NULL));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 2, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        f = (stepgraph_finding)STEPGRAPH_FINDING_INIT;
+        OK(stepgraph_audit_get(report, i, &f));
+        ck_assert_uint_eq(f.kind, STEPGRAPH_FINDING_CHANGING_SCALAR);
+        ck_assert_uint_eq(f.argument, NOWHERE);
+        ck_assert_str_eq(f.node_name, "setv");
+        ck_assert_ptr_nonnull(strstr(f.advice, "record again"));
+    }
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "node 0  setv  grid x   changing scalar   4 bytes 00000002 -> 00000003"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "node 0  setv  block y   changing scalar   4 bytes 00000001 -> 00000002"));
+}
+END_TEST
+
+START_TEST(chain_and_fork_of_the_same_nodes_are_told_apart)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    CUstream side = stream_make(CU_STREAM_NON_BLOCKING);
+    stepgraph_step *a = recording("a", 0), *b;
+    stepgraph_audit *report;
+
+    inc(stream, x, 1);
+    inc(stream, x + 16, 1);
+    inc(stream, x + 32, 1);
+    ready(a);
+    b = recording("b", 0);
+    OK(stepgraph_step_fork(b, side, "side"));
+    inc(stream, x, 1);
+    inc(side, x + 16, 1);
+    OK(stepgraph_step_join(b, side));
+    inc(stream, x + 32, 1);
+    ready(b);
+    report = compared(a, b, NULL);
+    HOLDS(report, 1, 1);
+    FOUND(report, TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph for each form", "the same nodes in another order", "node 1",
+          "after node 0", "in the first recording only");
+    FOUND(compared(b, a, NULL), TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph", "in the second recording only");
+}
+END_TEST
+
+/* ---- what may be compared ------------------------------------------------------------------------------------------------- */
+
+static stepgraph_step *plain(stepgraph_session *of, const char *name)
+{
+    stepgraph_step *step = step_make(of, name, 0);
+
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    launch((CUstream)stepgraph_session_stream(of), kernels.nop, 1, NULL);
+    OK(stepgraph_step_end(step));
+    return step;
+}
+
+START_TEST(steps_that_are_not_ready_are_refused_by_name)
+{
+    stepgraph_step *a = plain(session, "one"), *b = step_make(session, "another", 0);
+    stepgraph_audit *report = (stepgraph_audit *)&stream;
+
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_compare(a, b, NULL, &report), "another", "record it first");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_compare(b, a, NULL, &report), "another");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_compare(a, a, b, &report), "another");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(NULL, a, NULL, &report), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, NULL, NULL, &report), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, a, NULL, NULL), "audit_out");
+    ck_assert_ptr_eq(report, (stepgraph_audit *)&stream);
+    CLEAN(compared(a, a, a));
+}
+END_TEST
+
+START_TEST(steps_of_two_sessions_are_refused_by_name)
+{
+    stepgraph_audit *report = NULL;
+
+    FAILS(STEPGRAPH_ERR_ARGUMENT,
+          stepgraph_audit_compare(plain(session, "here"), plain(session_make(NULL), "there"), NULL, &report), "here", "there",
+          "different sessions");
+}
+END_TEST
+
+/* Comparing reads the graphs and runs nothing: each step is still to be run, and can be. */
+START_TEST(compared_steps_can_be_replayed)
+{
+    stepgraph_pin *x = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "x");
+    stepgraph_step *a = recording("a", 0), *b;
+
+    inc(stream, stepgraph_pin_address(x), 1);
+    ready(a);
+    b = recording("b", 0);
+    inc(stream, stepgraph_pin_address(x), 10);
+    ready(b);
+    compared(a, b, NULL);
+    ck_assert_float_eq(pin_float(x), 0);
+    OK(stepgraph_step_replay(a));
+    OK(stepgraph_step_replay(b));
+    ck_assert_float_eq(pin_float(x), 11);
+}
+END_TEST
+
+/* ---- through a callback -----------------------------------------------------------------------------------------------------
+ */
+
+/* A host as the callback sees it. */
+static struct {
+    CUdeviceptr w, g;
+    uint64_t asked[8];
+    int n, counter, fails_at, wrong;
+    float rate; /* Of step k it is rate / k. */
+} host;
+
+static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
+{
+    ck_assert_ptr_eq(user, &host);
+    STATE_IS(step, STEPGRAPH_STEP_CAPTURING);
+    host.asked[host.n++] = k;
+    host.counter++;
+    if (host.n == host.fails_at)
+        return host.wrong < 0 ? (stepgraph_status)host.wrong : stepgraph_step_mark(step, NULL);
+    adam(host.w, host.g, host.rate / (float)k, 1, 3);
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_audit_config host_config(void)
+{
+    stepgraph_audit_config config = STEPGRAPH_AUDIT_CONFIG_INIT;
+
+    memset(&host, 0, sizeof host);
+    host.w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    host.g = device_make(64);
+    host.rate = 1;
+    config.first = 5;
+    config.enqueue = enqueue;
+    config.user = &host;
+    return config;
+}
+
+START_TEST(callback_is_recorded_three_times_and_compared)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+    stepgraph_finding f;
+
+    OK(stepgraph_audit_record(session, &config, &report));
+    keep_report(report);
+    ck_assert_int_eq(host.n, 3);
+    ck_assert_uint_eq(host.asked[0], 5);
+    ck_assert_uint_eq(host.asked[1], 6);
+    ck_assert_uint_eq(host.asked[2], 6);
+    HOLDS(report, 1, 1);
+    f = FOUND(report, CHANGING_SCALAR, 0, "adam", 2, 0, "CELL", "as float 0.200000003 -> 0.166666672");
+    ck_assert_uint_eq(f.before, bits(1.0f / 5));
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(report), "step 'step 5', compared with 'step 6'"));
+    ck_assert_float_eq(float_at(host.w), 0);       /* Nothing ran. */
+    drop_pin(stepgraph_session_pin(session, "w")); /* No step is left that uses it. */
+}
+END_TEST
+
+START_TEST(steady_callback_has_no_fault)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+
+    host.rate = 0;
+    OK(stepgraph_audit_record(session, &config, &report));
+    CLEAN(keep_report(report));
+    ck_assert_uint_gt(summary_of(report).bytes, 0);
+    ck_assert_uint_eq(summary_of(report).nodes, 1);
+}
+END_TEST
+
+/* A host that counts its steps itself, or draws its seeds, gives another value in all three recordings. That is no padding. */
+static stepgraph_status enqueue_counting(void *user, stepgraph_step *step, uint64_t k)
+{
+    static uint64_t seed;
+    struct Adam values = {0.1f, 0.9f, 0, 0.01f};
+
+    (void)user;
+    (void)step;
+    (void)k;
+    values.step = ++host.counter;
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    launch(stream, made_for.dropout, 1, (void *[]){&host.w, &seed});
+    adam(host.w, host.w, 0.1f, 1, host.counter);
+    launch(stream, made_for.adam_struct, 1, (void *[]){&values, &host.w});
+    return STEPGRAPH_OK;
+}
+
+START_TEST(counters_and_seeds_of_the_host_are_no_padding)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+
+    config.enqueue = enqueue_counting;
+    OK(stepgraph_audit_record(session, &config, &report));
+    keep_report(report);
+    HOLDS(report, 3, 3);
+    FOUND(report, CHANGING_SCALAR, 0, "dropout", 1, 0, "CELL", "8 bytes");
+    FOUND(report, CHANGING_SCALAR, 1, "adam", 4, 0, "CELL", "as integer 1 -> 2");
+    FOUND(report, CHANGING_SCALAR, 2, "adam_struct", 0, 8, "CELL", "as integer 1 -> 2");
+}
+END_TEST
+
+START_TEST(failing_callback_is_passed_on)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = (stepgraph_audit *)&stream;
+
+    host.fails_at = 1 + _i;
+    host.wrong = STEPGRAPH_ERR_MEMORY;
+    FAILS(STEPGRAPH_ERR_MEMORY, stepgraph_audit_record(session, &config, &report), "enqueue", _i == 0 ? "step 5" : "step 6",
+          "STEPGRAPH_ERR_MEMORY");
+    ck_assert_ptr_eq(report, (stepgraph_audit *)&stream);
+    ck_assert_int_eq(host.n, 1 + _i);
+    /* Everything is unwound. */
+    host.fails_at = host.n = 0;
+    OK(stepgraph_audit_record(session, &config, &report));
+    keep_report(report);
+}
+END_TEST
+
+START_TEST(callback_that_fails_in_the_library_keeps_its_words)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+
+    host.fails_at = 2;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, &report), "step 6", "a name");
+}
+END_TEST
+
+static stepgraph_status enqueue_waiting(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)k;
+    inc(stream, host.w, 1);
+    OK(stepgraph_step_mark(step, "reading"));
+    ck_assert_int_ne(cu.StreamSynchronize(stream), CUDA_SUCCESS);
+    return STEPGRAPH_ERR_ARGUMENT;
+}
+
+START_TEST(callback_that_breaks_the_recording_is_told_where)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+
+    config.enqueue = enqueue_waiting;
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_audit_record(session, &config, &report), "step 5", "reading");
+    config.enqueue = enqueue;
+    OK(stepgraph_audit_record(session, &config, &report));
+    keep_report(report);
+}
+END_TEST
+
+static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    (void)k;
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status enqueue_pageable(void *user, stepgraph_step *step, uint64_t k)
+{
+    static char batch[64];
+
+    (void)user;
+    (void)step;
+    (void)k;
+    CU(MemcpyHtoDAsync(host.w, batch, 4, stream));
+    return STEPGRAPH_OK;
+}
+
+START_TEST(what_end_refuses_is_passed_on_and_flags_are_too)
+{
+    stepgraph_audit_config config = host_config();
+    stepgraph_audit *report = NULL;
+
+    config.enqueue = enqueue_nothing;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_audit_record(session, &config, &report), "step 5", "nothing was recorded");
+    config.enqueue = enqueue_pageable;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_audit_record(session, &config, &report), "pageable");
+    config.flags = STEPGRAPH_STEP_ALLOW_HOST_MEMORY;
+    OK(stepgraph_audit_record(session, &config, &report));
+    CLEAN(keep_report(report));
+    config.flags = 1u << 31;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, &report), "flags");
+}
+END_TEST
+
+START_TEST(nothing_to_record_is_refused)
+{
+    stepgraph_audit_config config = host_config();
+    LONGER(stepgraph_audit_config, 8) longer;
+    stepgraph_audit *report = NULL;
+    stepgraph_step *other;
+
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(NULL, &config, &report), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, NULL, &report), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, NULL), "NULL");
+    config.enqueue = NULL;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, &report), "enqueue");
+    config.enqueue = enqueue;
+    config.reserved = 1;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, &report), "reserved");
+    config.reserved = 0;
+    config.size = 8;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_record(session, &config, &report), "size");
+    config.size = sizeof config;
+    memset(&longer, 0, sizeof longer);
+    longer.known = config;
+    longer.known.size = sizeof longer;
+    longer.bytes[sizeof config] = 1;
+    FAILS(STEPGRAPH_ERR_ABI, stepgraph_audit_record(session, &longer.known, &report), "");
+    other = recording("other", 0);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_record(session, &config, &report), "other");
+    OK(stepgraph_step_reset(other));
+    ck_assert_int_eq(host.n, 0);
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("audit_compare");
+    TCase *tc = audit_case(suite, "a: moved");
+
+    tcase_add_test(tc, parameter_that_moves_every_step_is_named);
+    tcase_add_test(tc, buffers_that_change_places_are_named);
+    tcase_add_test(tc, buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it);
+    tcase_add_test(tc, workspace_that_grew_is_named);
+    tcase_add_test(tc, batch_that_is_made_anew_is_named);
+    tcase_add_test(tc, optional_pointer_that_appears_is_named);
+    tcase_add_test(tc, pointers_through_extra_and_in_child_graphs_are_compared);
+    tcase_add_test(tc, new_values_that_move_are_named_by_their_pin);
+    tcase_add_test(tc, earlier_place_of_a_state_is_named_by_its_pin);
+
+    tc = audit_case(suite, "b: values");
+    tcase_add_test(tc, rate_correction_and_step_count_by_value_are_named);
+    tcase_add_test(tc, seed_by_value_is_named);
+    tcase_add_test(tc, values_in_a_struct_are_named_by_their_byte);
+    tcase_add_test(tc, two_values_in_eight_bytes_are_named);
+    tcase_add_test(tc, pointer_in_a_packed_struct_shows_when_it_moves);
+    tcase_add_test(tc, values_and_extents_of_sets_and_copies_are_compared);
+    tcase_add_test(tc, size_and_use_of_a_workspace_are_compared);
+    tcase_add_test(tc, host_functions_and_their_arguments_are_compared);
+    tcase_add_loop_test(tc, padding_is_told_from_values_by_a_third_recording, 1, 21);
+    tcase_add_test(tc, without_a_third_recording_padding_is_accused);
+    tcase_add_test(tc, values_beside_padding_are_named);
+
+    tc = audit_case(suite, "c: forms");
+    tcase_add_test(tc, one_node_more_is_explained);
+    tcase_add_test(tc, other_kernel_is_explained);
+    tcase_add_test(tc, other_kind_of_node_is_explained);
+    tcase_add_test(tc, other_grid_is_explained);
+    tcase_add_test(tc, chain_and_fork_of_the_same_nodes_are_told_apart);
+
+    tc = audit_case(suite, "d: states");
+    tcase_add_test(tc, steps_that_are_not_ready_are_refused_by_name);
+    tcase_add_test(tc, steps_of_two_sessions_are_refused_by_name);
+    tcase_add_test(tc, compared_steps_can_be_replayed);
+
+    tc = audit_case(suite, "e: callback");
+    tcase_add_test(tc, callback_is_recorded_three_times_and_compared);
+    tcase_add_test(tc, steady_callback_has_no_fault);
+    tcase_add_test(tc, counters_and_seeds_of_the_host_are_no_padding);
+    tcase_add_loop_test(tc, failing_callback_is_passed_on, 0, 3);
+    tcase_add_test(tc, callback_that_fails_in_the_library_keeps_its_words);
+    tcase_add_test(tc, callback_that_breaks_the_recording_is_told_where);
+    tcase_add_test(tc, what_end_refuses_is_passed_on_and_flags_are_too);
+    tcase_add_test(tc, nothing_to_record_is_refused);
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
