@@ -105,6 +105,8 @@ static stepgraph_status lap_collect(stepgraph_step *step, sg__lap *lap, sg__seri
         sums[lap->segments[i].stage] += milliseconds * 1000.0;
         seen[lap->segments[i].stage] = true;
         total += milliseconds * 1000.0;
+        if (step->stages.collected != NULL)
+            step->stages.collected(step->stages.collected_user, lap->tag, i, milliseconds * 1000.0);
     }
     sg__series_add(all, total);
     for (uint32_t i = 0; by_stage && i < step->stages.n; i++)

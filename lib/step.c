@@ -472,8 +472,12 @@ static stepgraph_status launch_timed(stepgraph_step *step)
         if (code != CUDA_SUCCESS)
             status = sg__fail_driver(session->driver, "cuGraphLaunch", code);
     }
-    if (status == STEPGRAPH_OK)
-        status = sg__replay_end(step, lap, start_ns);
+    /* Launched is launched: what cannot be measured is no reason to do the step again. */
+    if (status == STEPGRAPH_OK && sg__replay_end(step, lap, start_ns) != STEPGRAPH_OK) {
+        (void)sg__log_failure(session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "step '%s' is not timed any more: ", step->name));
+        step->stages.timing = false;
+        sg__error_clear();
+    }
     sg__leave(session);
 fail:
     return status;

@@ -17,6 +17,7 @@
 #include "audit.h"
 #include "base.h"
 #include "check.h"
+#include "loop.h"
 #include "pin.h"
 #include "session.h"
 #include "step.h"
