@@ -280,7 +280,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
 
 static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph_turn *turn)
 {
-    stepgraph_step *step = NULL;
+    stepgraph_step *step;
     stepgraph_status status;
     uint32_t kind, why;
     bool started;
@@ -309,6 +309,7 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
                 return status;
         }
         kind = decide(loop, lane, k, turn->flags, &why);
+        step = NULL;
         status = start(loop, lane, kind, &step, &started);
     } while (status == STEPGRAPH_OK && !started);
     if (status != STEPGRAPH_OK)
