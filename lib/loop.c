@@ -263,6 +263,9 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
         break;
     case STEPGRAPH_TURN_RECORD:
     case STEPGRAPH_TURN_RERECORD:
+        /* Work that escapes the recording runs at once, and would run once more where the recording fails. */
+        if (kind == STEPGRAPH_TURN_RECORD)
+            (void)sg__loop_save(loop, 1);
         status = start_recording(loop, lane, kind, step_out);
         if (status == STEPGRAPH_OK || is_grave(status))
             break;
@@ -438,11 +441,14 @@ static stepgraph_status end_fast(stepgraph_loop *loop, sg__lane *lane, stepgraph
 static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step, stepgraph_status *status_out)
 {
     stepgraph_status status = stepgraph_step_end(step);
+    stepgraph_error_info words;
     stepgraph_why why;
+    bool half_done;
 
     *status_out = status;
     if (status == STEPGRAPH_OK) {
         loop->stats.recordings++;
+        sg__loop_forget(loop);
         return true;
     }
     if (status == STEPGRAPH_ERR_STATE) /* Another thread records it: the turn stays open. */
@@ -455,7 +461,22 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     why = sg__why_failed(status);
     if (status == STEPGRAPH_ERR_REFUSED)
         sg__lane_keep_audit(lane, step);
-    sg__lane_failed(loop, lane, why, NULL);
+    sg__error_get(&words);
+    half_done = sg__step_escaped(step) && !loop->has_images;
+    *status_out = sg__loop_undo(loop, sg__step_escaped(step));
+    if (*status_out != STEPGRAPH_OK) {
+        loop->open = 0;
+        return false;
+    }
+    (void)sg__error_set(&words);
+    sg__lane_failed(loop, lane, why, words.message);
+    if (half_done) {
+        (void)sg__error_set(&words);
+        *status_out = sg__fail_prefix(status, "loop '%s': step %llu is half done, and there was no room for a copy of the pins to undo it: ", loop->name,
+                                      (unsigned long long)loop->k);
+        loop->open = 0;
+        return false;
+    }
     *status_out = take_again(loop, lane, turn, STEPGRAPH_TURN_FALLBACK, why, true);
     return false;
 }

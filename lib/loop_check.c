@@ -70,6 +70,9 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
     status = make_images(loop, n);
     if (status == STEPGRAPH_OK)
         status = sg__shot_save(&loop->shots, loop->before);
+    /* The host's launches may go to other streams. */
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
     if (status != STEPGRAPH_OK)
         sg__loop_forget(loop);
     sg__leave(loop->session);
@@ -85,6 +88,29 @@ stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsi
     status = sg__shot_restore(&loop->shots, image, groups);
     if (status == STEPGRAPH_OK)
         status = sg__session_wait(loop->session);
+    sg__leave(loop->session);
+    return status;
+}
+
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
+{
+    stepgraph_status status;
+    CUresult code;
+
+    if (!loop->has_images)
+        return STEPGRAPH_OK;
+    status = sg__enter(loop->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    /* Nobody knows on which stream it is. */
+    code = escaped ? loop->session->driver->CtxSynchronize() : CUDA_SUCCESS;
+    if (code != CUDA_SUCCESS)
+        status = sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+    if (status == STEPGRAPH_OK)
+        status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;
 }

@@ -129,6 +129,14 @@ static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
     lane->audit = audit;
 }
 
+bool sg__step_escaped(const stepgraph_step *step)
+{
+    for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++)
+        if (step->audit->findings[i].kind == STEPGRAPH_FINDING_ESCAPED)
+            return true;
+    return false;
+}
+
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)
 {
     if (step->audit != NULL)

@@ -135,6 +135,8 @@ void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why,
 void sg__lane_stays_fresh(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
 /* Why a step could not be recorded, from the status of its end. */
 stepgraph_why sg__why_failed(stepgraph_status status);
+/* Whether the audit of a step found work that was not recorded, and so ran. */
+bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
 /* A recording was run: what of it does the host not allow to be replayed? Moves the lane if something is. */
@@ -153,6 +155,9 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n);
 stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups);
 void sg__loop_forget(stepgraph_loop *loop);
+/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped: some of it did,
+ * on other streams. */
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);
 /* After it has: replay from the same state, compare, and judge. */

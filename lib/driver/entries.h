@@ -20,6 +20,7 @@
     REQUIRED(CtxPushCurrent, 4000, (CUcontext context)) \
     REQUIRED(CtxPopCurrent, 4000, (CUcontext *context)) \
     REQUIRED(CtxGetDevice, 2000, (CUdevice *device)) \
+    REQUIRED(CtxSynchronize, 2000, (void)) \
     REQUIRED(CtxGetId, 12000, (CUcontext context, unsigned long long *id)) \
     REQUIRED(StreamCreate, 2000, (CUstream *stream, unsigned int flags)) \
     REQUIRED(StreamDestroy, 4000, (CUstream stream)) \

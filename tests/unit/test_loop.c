@@ -587,6 +587,36 @@ START_TEST(refused_recording_is_launched_and_the_audit_is_kept)
 }
 END_TEST
 
+static stepgraph_pin *beside;
+static CUstream elsewhere;
+
+/* One launch goes to another stream, runs while the rest is recorded, and would run again with the step. */
+static void train_escaping(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(beside);
+
+    count_one(k);
+    OK(counted(session, elsewhere, kernels.inc, (void *[]){&p, &(float){1}}));
+}
+
+START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(&config);
+    for (uint64_t k = 0; k < 100; k++) {
+        take(k, train_escaping);
+        CU(StreamSynchronize(elsewhere));
+    }
+    ck_assert_float_eq(pin_float(weight), 100);
+    ck_assert_float_eq(pin_float(beside), 100);
+    RUNG(FRESH, REFUSED);
+    ck_assert_uint_eq(stats_now().recordings_failed, 3);
+}
+END_TEST
+
 START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1162,6 +1192,7 @@ static Suite *make(void)
     tcase_add_test(ladder, broken_recordings_end_in_launches_after_three_attempts);
     tcase_add_test(ladder, broken_recording_is_tried_again_later);
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
+    tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
