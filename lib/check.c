@@ -70,14 +70,26 @@ static stepgraph_status check_state(const stepgraph_step *step)
 /* ---- calling back ------------------------------------------------------------------------------------------------ */
 
 /* The host's callback runs in the host's own context. */
-#define CALL_BACK(check, status, call)                                                                  \
-    do {                                                                                                \
-        sg__leave((check)->session);                                                                    \
-        sg__error_clear();                                                                              \
-        (status) = (call);                                                                              \
-        if ((check)->session->driver->CtxPushCurrent((check)->session->context) != CUDA_SUCCESS && (status) == STEPGRAPH_OK) \
-            (status) = sg__session_alive((check)->session);                                             \
+#define CALL_BACK(check, status, call)      \
+    do {                                    \
+        sg__leave((check)->session);        \
+        sg__error_clear();                  \
+        (status) = (call);                  \
+        (status) = come_back(check, status); \
     } while (0)
+
+/* Into the session's context again; the words of a failed callback stay. */
+static stepgraph_status come_back(sg__check *check, stepgraph_status status)
+{
+    const sg__driver *driver = check->session->driver;
+    CUresult code = driver->CtxPushCurrent(check->session->context);
+
+    if (code == CUDA_SUCCESS)
+        return status;
+    /* Once more: without it nothing can be put back. */
+    check->outside = driver->CtxPushCurrent(check->session->context) != CUDA_SUCCESS;
+    return status != STEPGRAPH_OK ? status : sg__fail_driver(driver, "cuCtxPushCurrent", code);
+}
 
 /* Put words in front of those that the library's call left, if it was one that failed. */
 static stepgraph_status called_back(const sg__check *check, stepgraph_status status, const char *name, uint64_t k)
@@ -313,13 +325,15 @@ static stepgraph_status run(sg__check *check)
 /* Put everything back whatever happened, keeping the words of what did. */
 static stepgraph_status finish(sg__check *check, stepgraph_status status)
 {
-    bool advance = status == STEPGRAPH_OK && (check->config.flags & STEPGRAPH_CHECK_ADVANCE) != 0 && sg__session_lives(check->session);
+    bool advance = status == STEPGRAPH_OK && (check->config.flags & STEPGRAPH_CHECK_ADVANCE) != 0 && !check->stuck;
     stepgraph_status back = STEPGRAPH_OK;
     stepgraph_error_info why;
 
     sg__error_get(&why);
-    if (!check->stuck && sg__session_lives(check->session)) {
-        back = put_back(check, advance);
+    if (!check->stuck && !check->outside) {
+        back = sg__session_alive(check->session);
+        if (back == STEPGRAPH_OK)
+            back = put_back(check, advance);
         if (back == STEPGRAPH_OK)
             back = sg__check_rewind(check, check->config.first + (advance ? check->steps : 0));
     }
@@ -381,7 +395,8 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         status = sg__check_report(check);
     }
     release(check);
-    sg__leave(session);
+    if (!check->outside)
+        sg__leave(session);
     if (status == STEPGRAPH_OK) {
         *check_out = check->report;
         sg__error_clear();

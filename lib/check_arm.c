@@ -375,6 +375,16 @@ static stepgraph_status fresh_spread(sg__check *check)
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
+/* Strict feeds ask for a feed before the first replay of an arm, too. */
+static stepgraph_status begin_replays(sg__check *check, unsigned int fill)
+{
+    stepgraph_step *step = check->step;
+
+    for (size_t i = 0; i < step->n_used; i++)
+        step->used_feeds[i] = step->used[i]->feeds;
+    return sg__check_begin_arm(check, fill);
+}
+
 /* A replay was refused or failed: that is what the check found. Only where the record says so does the check itself fail. */
 static stepgraph_status replay_failed(sg__check *check, uint32_t i)
 {
@@ -426,7 +436,7 @@ static stepgraph_status delay(sg__check *check, CUstream stream)
 /* With a wait after each replay; late: the host's own feeding stream is held up. */
 static stepgraph_status replay_waited(sg__check *check, sg__arm arm)
 {
-    stepgraph_status status = sg__check_begin_arm(check, SG__FILL_A);
+    stepgraph_status status = begin_replays(check, SG__FILL_A);
 
     for (uint32_t i = 0; i < check->steps && status == STEPGRAPH_OK; i++) {
         if (arm == SG__ARM_LATE)
@@ -460,7 +470,7 @@ static uint32_t first_open(sg__check *check, uint32_t n)
 /* Back to back. The delay in front lets the host run ahead, so that whatever it overwrites too early shows. */
 static stepgraph_status replay_queued(sg__check *check)
 {
-    stepgraph_status status = sg__check_begin_arm(check, SG__FILL_B);
+    stepgraph_status status = begin_replays(check, SG__FILL_B);
     uint32_t ahead = check->session->feed_slots / 2;
     bool late;
 

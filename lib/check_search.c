@@ -322,7 +322,8 @@ static stepgraph_status find(sg__search *search)
     if (!differs) {
         summary->search = STEPGRAPH_SEARCH_CLEAN;
         snprintf(summary->search_text, sizeof summary->search_text,
-                 "from the same state and with the same inputs both recordings of step %llu do the same: what goes wrong happens between the steps",
+                 "from the same state, with the same inputs, both recordings of step %llu do the same: it goes wrong between the steps, or recorded it "
+                 "is another step than launched",
                  (unsigned long long)(search->check->config.first + search->step));
         return STEPGRAPH_OK;
     }

@@ -325,6 +325,8 @@ static void release(stepgraph_session *session)
         sg__banks_free(session);
         sg__ring_free(session, &session->commit_ring);
         sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
+        if (session->hung != NULL)
+            sg__bury_hanging(session);
         sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)session->hung);
         session->hung = NULL;
         sg__kernels_unload(driver, &session->kernels);

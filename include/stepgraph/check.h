@@ -110,7 +110,8 @@ STEPGRAPH_API void stepgraph_check_destroy(stepgraph_check *check);
 typedef enum stepgraph_check_search {
     STEPGRAPH_SEARCH_NONE = 0,   /**< Nothing to look for, or not asked to. */
     STEPGRAPH_SEARCH_FOUND = 1,  /**< The node is named. */
-    STEPGRAPH_SEARCH_CLEAN = 2,  /**< From the same state both recordings do the same: the fault is between the steps, not in a node. */
+    STEPGRAPH_SEARCH_CLEAN = 2,  /**< From the same state both recordings do the same: it goes wrong between the steps, or the host records
+                                      something else than it launches. */
     STEPGRAPH_SEARCH_UNABLE = 3  /**< It cannot be done; stepgraph_check_summary::search_text says why. */
 } stepgraph_check_search;
 
