@@ -88,10 +88,12 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
     else
         pin->address = bank->base + pin->offset;
 
-    /* The place may have belonged to another pin before. */
-    memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    /* The place may have belonged to another pin before, and a copy of that one may still be queued: wait before the host writes there. */
     SG__CU(session->driver, MemsetD8Async, bank->base + pin->offset, 0, pin->bytes, session->stream);
-    return sg__session_wait(session);
+    status = sg__session_wait(session);
+    if (status == STEPGRAPH_OK)
+        memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    return status;
 
 fail:
     return status;

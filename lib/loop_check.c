@@ -6,9 +6,11 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check_p.h"
+#include "graveyard.h"
 #include "kernels/elements.h"
 #include "loop_p.h"
 
@@ -18,6 +20,7 @@
 #define PLANTS_MAX 8u
 /* Replays of the same step that are compared with each other before a difference counts as the graph's. */
 #define REPLAYS_MAX 3u
+#define TIMEOUT_DEFAULT_NS 60000000000u
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
@@ -181,6 +184,38 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 
 /* ---- end --------------------------------------------------------------------------------------------------------- */
 
+/* Wait for a replay, and not inside the driver, which might never come back. One that hangs marks the session. */
+static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_session *session = loop->session;
+    uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS, start = sg__loop_now_ns(), waited = 0;
+    stepgraph_status status;
+    CUevent event = NULL;
+    CUresult code;
+
+    SG__CU(session->driver, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    SG__CU(session->driver, EventRecord, event, session->stream);
+    while ((code = session->driver->EventQuery(event)) == CUDA_ERROR_NOT_READY && waited < limit) {
+        if (waited > 200000)
+            nanosleep(&(struct timespec){0, 50000}, NULL);
+        waited = sg__loop_now_ns() - start;
+    }
+    if (code == CUDA_ERROR_NOT_READY) {
+        sg__session_hangs(session, event, lane->step->name);
+        sg__fail(STEPGRAPH_ERR_LOST,
+                 "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step does: something in it "
+                 "waits for a state that only the first run finds",
+                 loop->name, (unsigned long long)loop->k, (double)limit * 1e-9);
+        return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
+    }
+    sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuEventQuery", code);
+
+fail:
+    sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
+    return status;
+}
+
 /* The state of before, and a replay from there; the inputs are still there. */
 static stepgraph_status replay(stepgraph_loop *loop, sg__lane *lane)
 {
@@ -198,7 +233,7 @@ static stepgraph_status replay(stepgraph_loop *loop, sg__lane *lane)
     step->stages.timing = timing;
     for (size_t i = 0; status == STEPGRAPH_OK && i < step->n_used; i++)
         step->used_feeds[i] = step->used[i]->feeds;
-    return status;
+    return status == STEPGRAPH_OK ? wait_for(loop, lane) : status;
 }
 
 /* Bytes that differ from an image, by pin, in the items of the images. */
@@ -393,11 +428,19 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         return status;
     status = hold_against(loop, lane, &verdict, words, sizeof words);
     sg__error_get(&why);
-    back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
+    back = sg__session_alive(loop->session);
+    if (back == STEPGRAPH_OK)
+        back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
     if (back == STEPGRAPH_OK)
         back = sg__session_wait(loop->session);
     sg__loop_forget(loop);
     sg__leave(loop->session);
+    if (back == STEPGRAPH_ERR_LOST && status == STEPGRAPH_ERR_LOST) {
+        loop->stats.checks++;
+        loop->stats.checks_diverged++;
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, why.message);
+        return sg__error_set(&why);
+    }
     if (back != STEPGRAPH_OK)
         return back;
     if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE)

@@ -136,6 +136,7 @@ typedef struct stepgraph_loop_config {
     uint64_t graph_bytes;    /**< Device memory that all graphs of the loop may take, estimated. 0: no limit. */
     uint64_t snapshot_bytes; /**< Device memory for snapshots in checks, at most; beyond it page-locked host memory is used. 0: half of what is
                                   free. */
+    uint64_t timeout_ns;     /**< How long to wait for a replay that is checked before it counts as hung. 0: 60 seconds. */
     uint32_t trace_turns;    /**< Turns that #STEPGRAPH_LOOP_TRACE keeps, the latest. 0: 1024. */
     uint32_t reserved;       /**< 0. */
     stepgraph_status (*rewind)(void *user, uint64_t k); /**< Puts what the host keeps in its own variables (a step counter, a generator) back to
@@ -149,7 +150,7 @@ typedef struct stepgraph_loop_config {
 } stepgraph_loop_config;
 
 /** All defaults. */
-#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
 
 /**
  * Make a loop. Makes no driver call.

@@ -729,6 +729,37 @@ START_TEST(outputs_of_other_steps_survive_a_check)
 }
 END_TEST
 
+/* Recorded while it takes long, launched while it does not. */
+static void train_slowly_at_first(uint64_t k)
+{
+    unsigned long long ns = k < 5 ? 400000000ull : 0;
+
+    count_one(k);
+    OK(counted(session, NULL, kernels.spin, (void *[]){&ns}));
+}
+
+START_TEST(replay_that_hangs_in_a_check_is_told_and_nothing_waits)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.warmup_runs = 1;
+    config.timeout_ns = 100000000;
+    loop_make(&config);
+    for (uint64_t k = 2; k < 5; k++)
+        take(k, train_slowly_at_first);
+    OK(stepgraph_loop_begin(loop, 5, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_CHECK);
+    OK(stepgraph_session_wait(session)); /* What comes now hangs, not what came before. */
+    train_slowly_at_first(5);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_loop_end(loop, &turn), "step 5", "did not come to an end");
+    RUNG(FRESH, DIVERGED);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_loop_begin(loop, 6, &turn), "hangs");
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+    ck_assert_uint_eq(take(6, count_one), STEPGRAPH_TURN_FALLBACK);
+}
+END_TEST
+
 static stepgraph_status enqueue_back(void *user, stepgraph_step *step, uint64_t k)
 {
     (void)user;
@@ -1198,6 +1229,7 @@ static Suite *make(void)
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
     tcase_add_loop_test(proofs, memory_without_a_pin_is_never_changed_twice, 0, 2);
     tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
+    tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
     tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
 
     tcase_add_test(keys, each_key_has_a_graph);

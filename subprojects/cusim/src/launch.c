@@ -73,7 +73,9 @@ static CUresult args_take(const struct cs_kernel_entry *e, void **params, void *
             else
                 return CUDA_ERROR_INVALID_VALUE;
         }
-        if (size > e->bytes || (size && !buffer))
+        if (size > e->bytes)
+            return node ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        if (size && !buffer)
             return CUDA_ERROR_INVALID_VALUE;
     }
     *out = NULL;

@@ -281,8 +281,8 @@ void cs_memory_uncharge(int device, size_t bytes)
 CUresult cs_device_alloc(enum cs_memory kind, size_t bytes, CUcontext ctx, int device, struct cs_alloc **out)
 {
     bool guarded = cs.check != CS_CHECK_OFF;
-    /* Memory of graphs shares no page with other memory: it must be out of reach while it does not live. Nor do variables, so that
-     * what is freed beside them is out of reach. */
+    /* Memory of graphs shares no page with other memory: it must be out of reach while it does not live. Nor do variables, so
+     * that what is freed beside them is out of reach. */
     size_t step = kind == CS_MEM_GRAPH || kind == CS_MEM_VARIABLE ? CS_PAGE : CS_GRANULE, lead = 0;
     size_t span = up(bytes, guarded ? CS_ALIGN : step), align = span >= CS_BLOCK ? CS_BLOCK : step;
 

@@ -90,6 +90,19 @@ bool cs_run_guarded(void (*fn)(void *data), void *data)
 
 /* ---- the kinds of work --------------------------------------------------------------------------------------------- */
 
+/* Few bytes, word by word where they are aligned: whoever watches a word sees it whole, and what was written before it. */
+static bool put_words(void *to, const void *from, size_t bytes)
+{
+    uint32_t words[16];
+
+    if (bytes > sizeof words || bytes % 4 != 0 || (uintptr_t)to % 4 != 0)
+        return false;
+    memcpy(words, from, bytes);
+    for (size_t i = 0; i < bytes / 4; i++)
+        __atomic_store_n((uint32_t *)to + i, words[i], __ATOMIC_RELEASE);
+    return true;
+}
+
 static void run_copy(const CUDA_MEMCPY3D *p)
 {
     const char *src = (const char *)(uintptr_t)cs_copy_src(p);
@@ -98,7 +111,8 @@ static void run_copy(const CUDA_MEMCPY3D *p)
 
     for (size_t z = 0; z < p->Depth; z++)
         for (size_t y = 0; y < p->Height; y++)
-            memmove(dst + z * dst_slice + y * p->dstPitch, src + z * src_slice + y * p->srcPitch, p->WidthInBytes);
+            if (!put_words(dst + z * dst_slice + y * p->dstPitch, src + z * src_slice + y * p->srcPitch, p->WidthInBytes))
+                memmove(dst + z * dst_slice + y * p->dstPitch, src + z * src_slice + y * p->srcPitch, p->WidthInBytes);
 }
 
 static void run_set(const CUDA_MEMSET_NODE_PARAMS *p)
@@ -114,7 +128,8 @@ static void run_set(const CUDA_MEMSET_NODE_PARAMS *p)
                 memcpy(row + 2 * i, &v, 2);
         } else {
             for (size_t i = 0; i < p->width; i++)
-                memcpy(row + 4 * i, &p->value, 4);
+                if (p->width > 16 || !put_words(row + 4 * i, &p->value, 4))
+                    memcpy(row + 4 * i, &p->value, 4);
         }
     }
 }

@@ -330,7 +330,7 @@ static void modules(void)
     OK(cu.cuLaunchKernel(function("inc"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
     CHECK(value(p) == 50);
     bytes = 13;
-    CODE(1, cu.cuLaunchKernel(function("inc"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+    CODE(701, cu.cuLaunchKernel(function("inc"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
     CODE(1, cu.cuLaunchKernel(function("inc"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     CODE(400, cu.cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     CODE(1, cu.cuLaunchKernel(function("nop"), 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL));

@@ -14,11 +14,13 @@
  * | CUSIM_MEMORY | bytes of memory of a device, 16 GiB if unset; more gives CUDA_ERROR_OUT_OF_MEMORY |
  * | CUSIM_ADDRESS_POLICY | `reuse` (a freed address comes back at once), `never`, `move` (as late as possible) |
  * | CUSIM_STUB | 1: every entry returns CUDA_ERROR_STUB_LIBRARY and touches nothing, as the toolkit's stub library does |
- * | CUSIM_STRICT | 1: a launch of a graph whose copy or memset names freed memory fails (see below) whatever the node kind; with checks on, kernels too |
- * | CUSIM_CHECK | checks that a card does not make: `off`, `report` (on standard error), `fail` (and the process ends with status 86), `abort` (at once) |
- * | CUSIM_RACES | what counts as a race while checks are on: `off`, `copies` (if unset; two copies or sets, or one and a kernel), `kernels` (two kernels as well) |
+ * | CUSIM_STRICT | 1: a launch of a graph fails if a copy or memset names freed memory; with checks on, kernels too |
+ * | CUSIM_CHECK | checks that a card does not make: `off`, `report`, `fail` (the process exits with 86), `abort` (at once) |
+ * | CUSIM_RACES | races that the checks look for: `off`, `copies` (if unset: not of two kernels), `kernels` (all) |
  * | CUSIM_DELAY_NS | time that passes before each operation of a stream begins |
- * | CUSIM_SEED | not 0: the order between streams is drawn from this number (see docs/cusim.md) |
+ * | CUSIM_SEED | not 0: the order between streams is drawn from this number |
+ *
+ * docs/cusim.md says more.
  *
  * Where a card is silent or crashes, cusim speaks: work that touches freed or foreign memory, and a launch of a copy node whose
  * host or device operand was freed (a card dies of SIGSEGV in cuGraphLaunch), print one line on standard error that names the
@@ -85,7 +87,7 @@ void cusim_set_seed(unsigned long long seed);
 /** As CUSIM_DELAY_NS. */
 void cusim_set_delay(unsigned long long ns);
 
-/** Make one stream slow: the time before each of its operations, in place of cusim_set_delay(). -1 if it is no stream of cuStreamCreate. */
+/** Make one stream slow: the time before each of its operations, in place of cusim_set_delay(). -1: not a created stream. */
 int cusim_set_stream_delay(void *stream, unsigned long long ns);
 
 #ifdef __cplusplus

@@ -318,8 +318,8 @@ template <typename... A, void (*Kernel)(A...)> struct kernel<Kernel> {
     extern "C" const cusim_pack cusim_pack_table = {CUSIM_PACK_ABI, (unsigned)(sizeof cusim_kernels / sizeof *cusim_kernels),    \
                                                     cusim_kernels};
 
-/** The `__device__` variables that a program looks up by name, once per shared object: CUSIM_VARIABLES(CUSIM_VARIABLE(a)). Their type
- * must not be const. Without this line a variable has an address, but the kernels have another. */
+/** The `__device__` variables that a program looks up by name, once per shared object: CUSIM_VARIABLES(CUSIM_VARIABLE(a)).
+ * Without this line a variable has an address, but the kernels have another. */
 #define CUSIM_VARIABLE(name)                                                                                                     \
     {                                                                                                                            \
 #name, &name, sizeof name                                                                                                \
