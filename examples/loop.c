@@ -1,6 +1,6 @@
 /*
- * Introduces the loop, which decides for each step whether it is launched, recorded or replayed: a trainer as it was before, the same trainer on a
- * loop, and the proof that both end with the same bytes. docs/loop.md shows what differs between them.
+ * Introduces the loop, which decides for each step whether it is launched, recorded or replayed: a trainer as it was before, the
+ * same trainer on a loop, and the proof that both end with the same bytes. docs/loop.md shows what differs between them.
  */
 #include "stepgraph/stepgraph.h"
 
@@ -16,7 +16,8 @@ struct CUmod_st;
 
 static stepgraph_session *session;
 static struct CUfunc_st *update;
-static int (*launch)(struct CUfunc_st *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, struct CUstream_st *, void **, void **);
+static int (*launch)(struct CUfunc_st *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     struct CUstream_st *, void **, void **);
 static int (*device_alloc)(uint64_t *, size_t), (*device_free)(uint64_t);
 static int (*to_device)(uint64_t, const void *, size_t), (*to_host)(void *, uint64_t, size_t);
 
@@ -41,7 +42,8 @@ static void launch_update(uint64_t fresh, uint64_t weight, uint64_t rate)
 {
     int n = N;
 
-    check(launch(update, (N + 127) / 128, 1, 1, 128, 1, 1, 0, stepgraph_session_stream(session), (void *[]){&fresh, &weight, &rate, &n}, NULL));
+    check(launch(update, (N + 127) / 128, 1, 1, 128, 1, 1, 0, stepgraph_session_stream(session),
+                 (void *[]){&fresh, &weight, &rate, &n}, NULL));
     stepgraph_session_count(session, STEPGRAPH_KIND_KERNEL, 1);
 }
 
@@ -167,7 +169,8 @@ int main(void)
     train_before(before);
     train_after(after);
     int same = memcmp(before, after, BYTES) == 0;
-    printf("%d steps launched give %.9g, on the loop %.9g: %s\n", STEPS, (double)before[0], (double)after[0], same ? "the same" : "WRONG");
+    printf("%d steps launched give %.9g, on the loop %.9g: %s\n", STEPS, (double)before[0], (double)after[0],
+           same ? "the same" : "WRONG");
 
     check(unload(module));
     check(stepgraph_session_close(session));

@@ -18,8 +18,9 @@ uint64_t sg__step_device_bytes(const stepgraph_step *step)
 
 uint64_t sg__step_host_bytes(const stepgraph_step *step)
 {
-    return sizeof *step + step->read.n_nodes * sizeof *step->read.nodes + step->n_used * (sizeof *step->used + sizeof *step->used_feeds) +
-           step->n_sources * sizeof *step->sources + step->allocations.n * sizeof *step->allocations.items + sg__table_bytes(step->tables);
+    return sizeof *step + step->read.n_nodes * sizeof *step->read.nodes +
+           step->n_used * (sizeof *step->used + sizeof *step->used_feeds) + step->n_sources * sizeof *step->sources +
+           step->allocations.n * sizeof *step->allocations.items + sg__table_bytes(step->tables);
 }
 
 static stepgraph_status check_limit(const stepgraph_step *step)
@@ -28,8 +29,11 @@ static stepgraph_status check_limit(const stepgraph_step *step)
 
     if (step->device_limit == 0 || bytes <= step->device_limit)
         return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_MEMORY, "the graph of step '%s' (%llu nodes) would need about %llu bytes of device memory, and %llu are left of the budget",
-                    step->name, (unsigned long long)step->stats.nodes_total, (unsigned long long)bytes, (unsigned long long)step->device_limit);
+    return sg__fail(
+        STEPGRAPH_ERR_MEMORY,
+        "the graph of step '%s' (%llu nodes) would need about %llu bytes of device memory, and %llu are left of the budget",
+        step->name, (unsigned long long)step->stats.nodes_total, (unsigned long long)bytes,
+        (unsigned long long)step->device_limit);
 }
 
 /* ---- update in place --------------------------------------------------------------------------------------------- */
@@ -64,7 +68,8 @@ static void describe_refusal(stepgraph_step *step, const CUgraphExecUpdateResult
     while (i < step->read.n_nodes && step->read.nodes[i].handle != info->errorNode)
         i++;
     if (info->errorNode != NULL && i < step->read.n_nodes)
-        snprintf(step->refusal, sizeof step->refusal, "%s (node %zu, '%.100s')", result_words(info->result), i, step->read.nodes[i].name);
+        snprintf(step->refusal, sizeof step->refusal, "%s (node %zu, '%.100s')", result_words(info->result), i,
+                 step->read.nodes[i].name);
     else
         snprintf(step->refusal, sizeof step->refusal, "%s", result_words(info->result));
 }
@@ -90,7 +95,8 @@ static stepgraph_status update(stepgraph_step *step)
     else
         snprintf(step->refusal, sizeof step->refusal, "%s", sg__driver_code_name(session->driver, code));
     step->updates_refused++;
-    sg__log(session, STEPGRAPH_LOG_WARNING, "step '%s': its executable cannot be updated in place and is made anew, %s", step->name, step->refusal);
+    sg__log(session, STEPGRAPH_LOG_WARNING, "step '%s': its executable cannot be updated in place and is made anew, %s",
+            step->name, step->refusal);
     return sg__step_drop_spare(step);
 }
 

@@ -1,8 +1,8 @@
 /*
  * From a recorded graph to an executable: a new one, or that of an earlier recording, updated in place.
  *
- * An update costs a tenth of an instantiation and no memory. The driver refuses it where the nodes are not the same ones; the executable is
- * then made anew, after the old one was destroyed.
+ * An update costs a tenth of an instantiation and no memory. The driver refuses it where the nodes are not the same ones; the
+ * executable is then made anew, after the old one was destroyed.
  */
 #ifndef STEPGRAPH_LAUNCHABLE_H
 #define STEPGRAPH_LAUNCHABLE_H
@@ -19,8 +19,8 @@ stepgraph_status sg__step_make_launchable(stepgraph_step *step);
 uint64_t sg__step_device_bytes(const stepgraph_step *step);
 uint64_t sg__step_host_bytes(const stepgraph_step *step);
 
-/* The lists of the recording before are going to be overwritten: wait until they were copied to the device, where the next ones follow in
- * stream order. The context is current. */
+/* The lists of the recording before are going to be overwritten: wait until they were copied to the device, where the next ones
+ * follow in stream order. The context is current. */
 stepgraph_status sg__step_lists_again(stepgraph_step *step);
 
 #endif

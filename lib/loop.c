@@ -11,10 +11,10 @@
 #define GRAPHS_DEFAULT 8u
 #define TRACE_DEFAULT 1024u
 
-#define KNOWN_FLAGS                                                                                                                     \
-    ((uint32_t)(STEPGRAPH_LOOP_RESTORE | STEPGRAPH_LOOP_NO_CHECK | STEPGRAPH_LOOP_ALLOW_UNPROVEN | STEPGRAPH_LOOP_TIMING |              \
-                STEPGRAPH_LOOP_TRACE | STEPGRAPH_LOOP_IGNORE_CLOCK | STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_KEEP_SCRATCH |       \
-                STEPGRAPH_LOOP_NO_RERECORD))
+#define KNOWN_FLAGS                                                                                                              \
+    ((uint32_t)(STEPGRAPH_LOOP_RESTORE | STEPGRAPH_LOOP_NO_CHECK | STEPGRAPH_LOOP_ALLOW_UNPROVEN | STEPGRAPH_LOOP_TIMING |       \
+                STEPGRAPH_LOOP_TRACE | STEPGRAPH_LOOP_IGNORE_CLOCK | STEPGRAPH_LOOP_SOFTWARE_CLOCK |                             \
+                STEPGRAPH_LOOP_KEEP_SCRATCH | STEPGRAPH_LOOP_NO_RERECORD))
 
 /* ---- create and destroy ------------------------------------------------------------------------------------------ */
 
@@ -23,8 +23,8 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
     const stepgraph_loop_config defaults = STEPGRAPH_LOOP_CONFIG_INIT;
     stepgraph_loop_config *config = &loop->config;
     stepgraph_step_config probe = STEPGRAPH_STEP_CONFIG_INIT;
-    stepgraph_status status = sg__struct_read(config, sizeof *config, offsetof(stepgraph_loop_config, name), given != NULL ? given : &defaults,
-                                              "stepgraph_loop_config");
+    stepgraph_status status = sg__struct_read(config, sizeof *config, offsetof(stepgraph_loop_config, name),
+                                              given != NULL ? given : &defaults, "stepgraph_loop_config");
 
     if (status != STEPGRAPH_OK)
         return status;
@@ -37,9 +37,12 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
     config->max_graphs = config->max_graphs != 0 ? config->max_graphs : GRAPHS_DEFAULT;
     config->trace_turns = config->trace_turns != 0 ? config->trace_turns : TRACE_DEFAULT;
     if (config->check != NULL)
-        status = sg__struct_read(&loop->check, sizeof loop->check, offsetof(stepgraph_check_config, feed), config->check, "stepgraph_check_config");
+        status = sg__struct_read(&loop->check, sizeof loop->check, offsetof(stepgraph_check_config, feed), config->check,
+                                 "stepgraph_check_config");
     if (status == STEPGRAPH_OK && config->check != NULL && loop->check.enqueue == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
+        return sg__fail(
+            STEPGRAPH_ERR_ARGUMENT,
+            "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
     config->check = NULL;
 
     /* The step's own flags are read where steps are made; what is wrong with them is told here. */
@@ -164,7 +167,7 @@ static uint32_t decide(stepgraph_loop *loop, sg__lane *lane, uint64_t k, uint32_
 
 static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t kind)
 {
-    stepgraph_run run = kind == STEPGRAPH_TURN_FALLBACK                                              ? STEPGRAPH_RUN_FALLBACK
+    stepgraph_run run = kind == STEPGRAPH_TURN_FALLBACK                                     ? STEPGRAPH_RUN_FALLBACK
                         : kind == STEPGRAPH_TURN_WARMUP || kind == STEPGRAPH_TURN_REHEARSAL ? STEPGRAPH_RUN_WARMUP
                                                                                             : STEPGRAPH_RUN_FRESH;
     stepgraph_step *step;
@@ -183,7 +186,8 @@ static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
     if (!loop->rehearsing) {
         status = sg__loop_save(loop, 1);
         if (status != STEPGRAPH_OK)
-            return sg__fail_prefix(status, "loop '%s': warm-up runs cannot be undone, there is no room for a copy of the pins: ", loop->name);
+            return sg__fail_prefix(
+                status, "loop '%s': warm-up runs cannot be undone, there is no room for a copy of the pins: ", loop->name);
         loop->rehearsing = true;
     }
     return start_run(loop, lane, STEPGRAPH_TURN_REHEARSAL);
@@ -283,6 +287,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
 
 static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph_turn *turn)
 {
+    uint64_t start_ns = sg__loop_now_ns();
     stepgraph_step *step;
     stepgraph_status status;
     uint32_t kind, why;
@@ -292,10 +297,12 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     if ((turn->flags & ~(uint32_t)STEPGRAPH_TURN_LAUNCH) != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown turn flags 0x%x", turn->flags & ~(uint32_t)STEPGRAPH_TURN_LAUNCH);
     if (turn->key == STEPGRAPH_KEY_ALL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "loop '%s': key 0x%llx means all keys, and is none", loop->name, (unsigned long long)turn->key);
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "loop '%s': key 0x%llx means all keys, and is none", loop->name,
+                        (unsigned long long)turn->key);
     if (loop->retry.set && (loop->retry.k != k || loop->retry.key != turn->key))
         return sg__fail(STEPGRAPH_ERR_STATE,
-                        "loop '%s': step %llu of key %llu is to be taken again, and was left for step %llu of key %llu; go round while turn.again is "
+                        "loop '%s': step %llu of key %llu is to be taken again, and was left for step %llu of key %llu; go round "
+                        "while turn.again is "
                         "set, or call stepgraph_loop_cancel()",
                         loop->name, (unsigned long long)loop->retry.k, (unsigned long long)loop->retry.key, (unsigned long long)k,
                         (unsigned long long)turn->key);
@@ -306,7 +313,8 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
         return sg__log_failure(loop->session, status);
     loop->k = k;
     do {
-        if (lane->phase == SG__PHASE_CHECK && loop->check.enqueue != NULL && !declared(loop, k, turn->flags) && !loop->retry.set) {
+        if (lane->phase == SG__PHASE_CHECK && loop->check.enqueue != NULL && !declared(loop, k, turn->flags) &&
+            !loop->retry.set) {
             status = sg__loop_check_run(loop, lane, k);
             if (status != STEPGRAPH_OK)
                 return status;
@@ -326,7 +334,7 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     loop->retry.set = false;
     loop->last = lane;
     lane->last_turn = ++loop->turn;
-    loop->start_ns = sg__loop_now_ns();
+    loop->start_ns = start_ns;
     sg__error_clear();
     return STEPGRAPH_OK;
 }
@@ -345,13 +353,13 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
             return status;
     }
     if (loop->open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': the turn of step %llu is open: call stepgraph_loop_end() first", loop->name,
-                        (unsigned long long)loop->k);
+        return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': the turn of step %llu is open: call stepgraph_loop_end() first",
+                        loop->name, (unsigned long long)loop->k);
 
     /* A replay needs nothing here. */
     lane = loop->last != NULL && loop->last->key == turn->key ? loop->last : sg__lane_of(loop, turn->key);
-    if (lane != NULL && lane->phase == SG__PHASE_REPLAY && lane->until_check != 0 && turn->flags == 0 &&
-        !loop->retry.set && loop->trace == NULL && !declared(loop, k, 0)) {
+    if (lane != NULL && lane->phase == SG__PHASE_REPLAY && lane->until_check != 0 && turn->flags == 0 && !loop->retry.set &&
+        loop->trace == NULL && !declared(loop, k, 0)) {
         loop->k = k;
         loop->open = STEPGRAPH_TURN_REPLAY;
         loop->why = STEPGRAPH_WHY_NONE;
@@ -366,7 +374,8 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
 /* ---- end --------------------------------------------------------------------------------------------------------- */
 
 /* Step k is not done, or wants a look: the same turn again. ran: the host went through its step. */
-static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, uint32_t kind, uint32_t why, bool ran)
+static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, uint32_t kind, uint32_t why,
+                                   bool ran)
 {
     stepgraph_status status = STEPGRAPH_OK;
 
@@ -375,8 +384,8 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
     if (ran && loop->config.rewind != NULL)
         status = loop->config.rewind(loop->config.user, loop->k);
     if (status != STEPGRAPH_OK)
-        return sg__fail(status, "loop '%s': the rewind callback for step %llu answered %s", loop->name, (unsigned long long)loop->k,
-                        stepgraph_status_name(status));
+        return sg__fail(status, "loop '%s': the rewind callback for step %llu answered %s", loop->name,
+                        (unsigned long long)loop->k, stepgraph_status_name(status));
     loop->retry = (sg__retry){.set = true, .k = loop->k, .key = turn->key, .kind = kind, .why = why};
     loop->stats.retries += kind == STEPGRAPH_TURN_FALLBACK ? 1 : 0;
     turn->again = 1;
@@ -401,7 +410,8 @@ static stepgraph_status finish(stepgraph_loop *loop, sg__lane *lane, stepgraph_t
 }
 
 /* Launch what was recorded, once. A failure that the host can mend leaves the turn undone. */
-static stepgraph_status end_replay(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step, bool ran, bool *done)
+static stepgraph_status end_replay(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step, bool ran,
+                                   bool *done)
 {
     stepgraph_status status = stepgraph_step_replay(step);
 
@@ -438,7 +448,8 @@ static stepgraph_status end_fast(stepgraph_loop *loop, sg__lane *lane, stepgraph
 }
 
 /* Stop a recording; false: it failed, and *status_out is for the host. */
-static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step, stepgraph_status *status_out)
+static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step,
+                          stepgraph_status *status_out)
 {
     stepgraph_status status = stepgraph_step_end(step);
     stepgraph_error_info words;
@@ -472,8 +483,9 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     sg__lane_failed(loop, lane, why, words.message);
     if (half_done) {
         (void)sg__error_set(&words);
-        *status_out = sg__fail_prefix(status, "loop '%s': step %llu is half done, and there was no room for a copy of the pins to undo it: ", loop->name,
-                                      (unsigned long long)loop->k);
+        *status_out = sg__fail_prefix(
+            status, "loop '%s': step %llu is half done, and there was no room for a copy of the pins to undo it: ", loop->name,
+            (unsigned long long)loop->k);
         loop->open = 0;
         return false;
     }
@@ -505,7 +517,8 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
         return status;
     }
     status = finish(loop, lane, turn);
-    return status == STEPGRAPH_OK && look ? take_again(loop, lane, turn, STEPGRAPH_TURN_LOOK, STEPGRAPH_WHY_STARTING, true) : status;
+    return status == STEPGRAPH_OK && look ? take_again(loop, lane, turn, STEPGRAPH_TURN_LOOK, STEPGRAPH_WHY_STARTING, true)
+                                          : status;
 }
 
 static stepgraph_status end_look(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
@@ -682,7 +695,8 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
     if (loop == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to drop: the loop is NULL");
     if (loop->open != 0 || loop->retry.set)
-        return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': the turn of step %llu is open, and its graph cannot be dropped: end or cancel it first",
+        return sg__fail(STEPGRAPH_ERR_STATE,
+                        "loop '%s': the turn of step %llu is open, and its graph cannot be dropped: end or cancel it first",
                         loop->name, (unsigned long long)loop->k);
     status = sg__session_alive(loop->session);
     if (status != STEPGRAPH_OK)

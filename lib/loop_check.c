@@ -1,8 +1,9 @@
 /*
- * Checks by turns: the host launches a step as always, and the loop replays it from the same state and compares every byte of what came out.
+ * Checks by turns: the host launches a step as always, and the loop replays it from the same state and compares every byte of
+ * what came out.
  *
- * One such step is what it asks for; several in a row, each with its own inputs, show what a graph has frozen. Afterwards the pins are as the
- * launches left them, so the step is done once, and rightly, whatever the replay did.
+ * One such step is what it asks for; several in a row, each with its own inputs, show what a graph has frozen. Afterwards the
+ * pins are as the launches left them, so the step is done once, and rightly, whatever the replay did.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,11 @@ static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
         status = sg__shots_make(&loop->shots, loop->session, WRITTEN, n + 1, device, host);
     for (unsigned int i = 0; i < n && status == STEPGRAPH_OK; i++)
         if (!sg__shot_add(&loop->shots, images[i]))
-            status = sg__fail(STEPGRAPH_ERR_MEMORY, "%u copies of all STATE and OUTPUT pins take %llu bytes each, and %llu bytes of device memory and %llu "
-                              "of page-locked host memory may be used",
-                              n, (unsigned long long)loop->shots.bytes, (unsigned long long)device, (unsigned long long)host);
+            status =
+                sg__fail(STEPGRAPH_ERR_MEMORY,
+                         "%u copies of all STATE and OUTPUT pins take %llu bytes each, and %llu bytes of device memory and %llu "
+                         "of page-locked host memory may be used",
+                         n, (unsigned long long)loop->shots.bytes, (unsigned long long)device, (unsigned long long)host);
     return status;
 }
 
@@ -146,8 +149,8 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
     loop->stats.checks_failed++;
     sg__error_get(&info);
     words = words != NULL ? words : info.message;
-    sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu, step %llu: not checked: %s", loop->name, (unsigned long long)lane->key,
-            (unsigned long long)loop->k, words);
+    sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu, step %llu: not checked: %s", loop->name,
+            (unsigned long long)lane->key, (unsigned long long)loop->k, words);
     if (lane->phase != SG__PHASE_CHECK)
         lane->until_check = loop->config.check_every; /* It was proven once; the next time there may be room. */
     else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
@@ -163,7 +166,8 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
     *possible = false;
     if (lane->step->stats.unregistered > 0) {
         cannot(loop, lane,
-               "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay unproven "
+               "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, "
+               "or replay unproven "
                "with STEPGRAPH_LOOP_NO_CHECK");
         return STEPGRAPH_OK;
     }
@@ -188,7 +192,8 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_session *session = loop->session;
-    uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS, start = sg__loop_now_ns(), waited = 0;
+    uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS, start = sg__loop_now_ns(),
+             waited = 0;
     stepgraph_status status;
     CUevent event = NULL;
     CUresult code;
@@ -203,7 +208,8 @@ static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
     if (code == CUDA_ERROR_NOT_READY) {
         sg__session_hangs(session, event, lane->step->name);
         sg__fail(STEPGRAPH_ERR_LOST,
-                 "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step does: something in it "
+                 "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step "
+                 "does: something in it "
                  "waits for a state that only the first run finds",
                  loop->name, (unsigned long long)loop->k, (double)limit * 1e-9);
         return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
@@ -255,9 +261,11 @@ static void describe(const stepgraph_loop *loop, size_t differ, char *words, siz
         int n;
         if (item->bytes == 0)
             continue;
-        n = snprintf(words, bytes, "a replay of step %llu leaves other bytes than the host's launches: pin '%.80s', %llu of %llu bytes, from byte %llu on",
-                     (unsigned long long)loop->k, item->pin->name, (unsigned long long)item->bytes, (unsigned long long)item->pin->bytes,
-                     (unsigned long long)item->first);
+        n = snprintf(words, bytes,
+                     "a replay of step %llu leaves other bytes than the host's launches: pin '%.80s', %llu of %llu bytes, from "
+                     "byte %llu on",
+                     (unsigned long long)loop->k, item->pin->name, (unsigned long long)item->bytes,
+                     (unsigned long long)item->pin->bytes, (unsigned long long)item->first);
         if (differ > 1 && n > 0 && (size_t)n < bytes)
             snprintf(words + n, bytes - (size_t)n, ", and %zu other pin%s", differ - 1, differ > 2 ? "s" : "");
         return;
@@ -338,7 +346,8 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
         status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
         if (status != STEPGRAPH_OK)
             return status;
-        code = sg__kernels_flip(session->driver, &session->kernels, session->stream, pin->address + at, 1, 1, size > 1 ? 0x3c : 0x01);
+        code = sg__kernels_flip(session->driver, &session->kernels, session->stream, pin->address + at, 1, 1,
+                                size > 1 ? 0x3c : 0x01);
         if (code != CUDA_SUCCESS)
             return sg__fail_driver(session->driver, "cuLaunchKernel", code);
         status = replay(loop, lane);
@@ -350,7 +359,8 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
 }
 
 /* Replay, compare, and find out what the result is worth. The context is current. */
-static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict *verdict, char *words, size_t bytes)
+static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict *verdict, char *words,
+                                     size_t bytes)
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
     bool unsteady = false, seen = lane->planted;
@@ -375,8 +385,8 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
     lane->planted = seen;
     *verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
     if (!seen)
-        snprintf(words, bytes,
-                 "no difference was seen, nor was a planted fault: %s", choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
+        snprintf(words, bytes, "no difference was seen, nor was a planted fault: %s",
+                 choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
     return status;
 }
 

@@ -7,12 +7,12 @@
 
 #include "launchable.h"
 
-/* What the loop's own steps may hold beyond the host's flags: it looks at these findings itself, since a step that is recorded every time
- * may hold them. */
+/* What the loop's own steps may hold beyond the host's flags: it looks at these findings itself, since a step that is recorded
+ * every time may hold them. */
 #define LET_PASS ((uint32_t)(STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_FORMER_STATE))
 
-/* A lane is given up for another key only when it has not been used for so many turns for each lane: with one key more than lanes, each in
- * its turn, every step would be a recording otherwise. */
+/* A lane is given up for another key only when it has not been used for so many turns for each lane: with one key more than
+ * lanes, each in its turn, every step would be a recording otherwise. */
 #define IDLE_TURNS 4u
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
@@ -63,8 +63,9 @@ stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **la
             begin_lane(lane, key);
         }
     if (lane == NULL && (lane = oldest_idle(loop, NULL)) != NULL) {
-        sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s': key %llu, not used for %llu turns, makes room for key %llu", loop->name,
-                (unsigned long long)lane->key, (unsigned long long)(loop->turn - lane->last_turn), (unsigned long long)key);
+        sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s': key %llu, not used for %llu turns, makes room for key %llu",
+                loop->name, (unsigned long long)lane->key, (unsigned long long)(loop->turn - lane->last_turn),
+                (unsigned long long)key);
         loop->stats.graphs_dropped += sg__lane_has_graph(lane) ? 1 : 0;
         sg__lane_free(loop, lane);
         begin_lane(lane, key);
@@ -95,7 +96,9 @@ void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane)
 
 stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out)
 {
-    stepgraph_step **place = strstr(what, "first") != NULL ? &lane->first : strstr(what, "third") != NULL ? &loop->look : &lane->step;
+    stepgraph_step **place = strstr(what, "first") != NULL   ? &lane->first
+                             : strstr(what, "third") != NULL ? &loop->look
+                                                             : &lane->step;
     stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
     stepgraph_status status = STEPGRAPH_OK;
     char name[160];
@@ -173,7 +176,8 @@ void sg__lane_make_room(stepgraph_loop *loop, sg__lane *lane)
 
     if (oldest == NULL || !sg__lane_has_graph(oldest))
         return;
-    sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s': the graph of key %llu, not used for %llu turns, makes room for that of key %llu", loop->name,
+    sg__log(loop->session, STEPGRAPH_LOG_INFO,
+            "loop '%s': the graph of key %llu, not used for %llu turns, makes room for that of key %llu", loop->name,
             (unsigned long long)oldest->key, (unsigned long long)(loop->turn - oldest->last_turn), (unsigned long long)lane->key);
     loop->stats.graphs_dropped++;
     sg__lane_drop_graph(loop, oldest);

@@ -44,7 +44,8 @@ void sg__lane_move(stepgraph_loop *loop, sg__lane *lane, sg__phase phase, stepgr
     level = phase == SG__PHASE_REPLAY ? STEPGRAPH_LOG_INFO : STEPGRAPH_LOG_WARNING;
     sg__log(loop->session, level, "loop '%s', key %llu, step %llu: %s -> %s%s%s%s%s", loop->name, (unsigned long long)lane->key,
             (unsigned long long)loop->k, stepgraph_rung_name(before), stepgraph_rung_name(sg__lane_rung(lane)),
-            why != STEPGRAPH_WHY_NONE ? ", " : "", why != STEPGRAPH_WHY_NONE ? stepgraph_why_name(why) : "", copy[0] != '\0' ? ": " : "", copy);
+            why != STEPGRAPH_WHY_NONE ? ", " : "", why != STEPGRAPH_WHY_NONE ? stepgraph_why_name(why) : "",
+            copy[0] != '\0' ? ": " : "", copy);
 }
 
 /* The first recording has done its duty. Its executable may have been passed on while it runs. */
@@ -92,7 +93,8 @@ void sg__lane_failed(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, co
     lane->since_failure = 0;
     sg__lane_move(loop, lane, SG__PHASE_FRESH, why, words);
     if (lane->final)
-        sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu: that was attempt %u, there will be no other; call stepgraph_loop_drop() for one",
+        sg__log(loop->session, STEPGRAPH_LOG_WARNING,
+                "loop '%s', key %llu: that was attempt %u, there will be no other; call stepgraph_loop_drop() for one",
                 loop->name, (unsigned long long)lane->key, lane->attempts);
     /* A recording of this lane may still be in the steps: end has unwound it, and what is left goes now. */
     sg__lane_drop_graph(loop, lane);
@@ -102,7 +104,9 @@ void sg__lane_failed(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, co
 
 stepgraph_why sg__why_failed(stepgraph_status status)
 {
-    return status == STEPGRAPH_ERR_REFUSED ? STEPGRAPH_WHY_REFUSED : status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_WHY_MEMORY : STEPGRAPH_WHY_BROKEN;
+    return status == STEPGRAPH_ERR_REFUSED  ? STEPGRAPH_WHY_REFUSED
+           : status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_WHY_MEMORY
+                                            : STEPGRAPH_WHY_BROKEN;
 }
 
 /* ---- findings ---------------------------------------------------------------------------------------------------- */
@@ -256,7 +260,8 @@ void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
         lane->refused = 0;
         return;
     }
-    snprintf(words, sizeof words, "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
+    snprintf(words, sizeof words,
+             "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
              lane->refused + 1, lane->step->refusal);
     lane->step->refusal[0] = '\0';
     if (++lane->refused >= SG__REFUSED_MAX)
@@ -278,10 +283,14 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
 
     if (status != STEPGRAPH_OK)
         return status;
-    sg__log(loop->session, STEPGRAPH_LOG_INFO,
-            "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed", loop->name,
-            (unsigned long long)lane->key, v.answer == STEPGRAPH_WIN ? "WIN" : v.answer == STEPGRAPH_NULL ? "NULL" : "UNKNOWN", (long long)v.launches,
-            (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
+    sg__log(
+        loop->session, STEPGRAPH_LOG_INFO,
+        "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed",
+        loop->name, (unsigned long long)lane->key,
+        v.answer == STEPGRAPH_WIN    ? "WIN"
+        : v.answer == STEPGRAPH_NULL ? "NULL"
+                                     : "UNKNOWN",
+        (long long)v.launches, (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
     sg__lane_time(loop, lane);
     if (!by_clock(loop) || v.rule_time != 0)
         return STEPGRAPH_OK;

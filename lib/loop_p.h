@@ -1,8 +1,8 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their
+ * bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -63,7 +63,7 @@ typedef struct sg__lane {
     uint64_t last_turn;      /* Number of its last turn. */
     uint64_t steps, replays; /* Done. */
     uint64_t rerecords;
-    double first_us;         /* Host time of the very first run, which enters no measurement; negative: none yet. */
+    double first_us; /* Host time of the very first run, which enters no measurement; negative: none yet. */
 } sg__lane;
 
 /* A turn that must be taken again. */
@@ -83,7 +83,7 @@ struct stepgraph_loop {
     stepgraph_loop_config config;
     stepgraph_check_config check; /* With enqueue set: what the host gave. */
 
-    sg__lane *lanes; /* As many as graphs may live. */
+    sg__lane *lanes;  /* As many as graphs may live. */
     sg__lane outside; /* For keys that no lane is free for. */
     sg__lane *last;   /* Of the last turn; NULL: none. */
     uint64_t turn;    /* Turns begun. */
@@ -113,7 +113,8 @@ stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **la
 sg__lane *sg__lane_of(const stepgraph_loop *loop, uint64_t key);
 /* The step that a lane runs and records; made if need be. */
 stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out);
-/* Device memory that a new graph of this lane may take; 0: no limit. And the longest idle graph of another lane gives up its own. */
+/* Device memory that a new graph of this lane may take; 0: no limit. And the longest idle graph of another lane gives up its own.
+ */
 uint64_t sg__lane_room(stepgraph_loop *loop, sg__lane *lane);
 void sg__lane_make_room(stepgraph_loop *loop, sg__lane *lane);
 /* Forget graphs and recordings; the key and its counts stay. */
@@ -127,7 +128,8 @@ void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane);
 stepgraph_rung sg__lane_rung(const sg__lane *lane);
 /* To another phase, with a line in the log. words: NULL for those of the thread's error record. */
 void sg__lane_move(stepgraph_loop *loop, sg__lane *lane, sg__phase phase, stepgraph_why why, const char *words);
-/* A recording or a replay failed, for the reason in the thread's error record or in words: launch, and try again later, or not at all. */
+/* A recording or a replay failed, for the reason in the thread's error record or in words: launch, and try again later, or not at
+ * all. */
 void sg__lane_failed(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
 /* Down to where every step is recorded, or, where the host does not want that, to where none is. */
 void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
@@ -155,10 +157,11 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n);
 stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups);
 void sg__loop_forget(stepgraph_loop *loop);
-/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped: some of it did,
- * on other streams. */
+/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped:
+ * some of it did, on other streams. */
 stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
-/* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has moved. */
+/* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
+ * moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);
 /* After it has: replay from the same state, compare, and judge. */
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);

@@ -1,9 +1,9 @@
 /*
  * The latest turns, as trace events.
  *
- * A turn is one event on the host's line, with the stages of a launched step inside; what it did on the device is another, on the device's line,
- * once its events have happened. The device's clock is another one than the host's: a piece of work is shown where it can have been, after the
- * host had begun it and after the one before.
+ * A turn is one event on the host's line, with the stages of a launched step inside; what it did on the device is another, on the
+ * device's line, once its events have happened. The device's clock is another one than the host's: a piece of work is shown where
+ * it can have been, after the host had begun it and after the one before.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,12 +141,16 @@ void sg__trace_turn(stepgraph_loop *loop, const sg__lane *lane, uint32_t kind, u
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void add_event(sg__text *text, const char *name, const char *line, double start_us, double us, const sg__trace_turn_record *turn)
+static void add_event(sg__text *text, const char *name, const char *line, double start_us, double us,
+                      const sg__trace_turn_record *turn)
 {
     sg__text_add(text, ",\n{\"name\": ");
     sg__text_quoted(text, name);
-    sg__text_add(text, ", \"ph\": \"X\", \"pid\": 1, \"tid\": %s, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"step\": %llu, \"key\": %llu, \"kind\": \"%s\"", line,
-                 start_us, us, (unsigned long long)turn->k, (unsigned long long)turn->key, stepgraph_turn_kind_name(turn->kind));
+    sg__text_add(text,
+                 ", \"ph\": \"X\", \"pid\": 1, \"tid\": %s, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"step\": %llu, \"key\": "
+                 "%llu, \"kind\": \"%s\"",
+                 line, start_us, us, (unsigned long long)turn->k, (unsigned long long)turn->key,
+                 stepgraph_turn_kind_name(turn->kind));
     if (turn->why != STEPGRAPH_WHY_NONE)
         sg__text_add(text, ", \"why\": \"%s\"", stepgraph_why_name(turn->why));
     sg__text_add(text, "}}");
@@ -195,7 +199,9 @@ stepgraph_status sg__trace_write(stepgraph_loop *loop, sg__text *text)
 
     sg__text_add(text, "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"device\": ");
     sg__text_quoted(text, loop->session->info.device_name);
-    sg__text_add(text, ", \"software\": %s}, \"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"args\": {\"name\": ",
+    sg__text_add(text,
+                 ", \"software\": %s}, \"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, "
+                 "\"args\": {\"name\": ",
                  loop->session->info.software != 0 ? "true" : "false");
     sg__text_quoted(text, loop->name);
     sg__text_add(text, "}},\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"args\": {\"name\": \"host\"}}");

@@ -1,6 +1,6 @@
 /*
- * The loop: host time of begin and end around a replay over cuGraphLaunch of the same graph, with one key and with two by turns; a step that is
- * recorded every time against one that is launched; what measuring costs.
+ * The loop: host time of begin and end around a replay over cuGraphLaunch of the same graph, with one key and with two by turns;
+ * a step that is recorded every time against one that is launched; what measuring costs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +16,15 @@ struct turns {
     CUgraph graph;
     CUgraphExec exec; /* The same launches, recorded by driver calls. */
     unsigned nodes, keys;
-    float value;      /* Of every launch. */
-    bool moves;       /* It is another one each time. */
+    float value; /* Of every launch. */
+    bool moves;  /* It is another one each time. */
     uint64_t k;
 };
 
 static void step(struct turns *t)
 {
     CUdeviceptr p = stepgraph_pin_address(t->state);
-    void *arguments[] = { &p, &t->value };
+    void *arguments[] = {&p, &t->value};
 
     if (t->moves)
         t->value = (float)(t->k % 1000);
@@ -49,7 +49,7 @@ static void open_loop(struct turns *t, unsigned nodes, unsigned keys, bool moves
 {
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
 
-    *t = (struct turns){ .nodes = nodes, .keys = keys, .moves = moves, .value = 1, .turn = STEPGRAPH_TURN_INIT };
+    *t = (struct turns){.nodes = nodes, .keys = keys, .moves = moves, .value = 1, .turn = STEPGRAPH_TURN_INIT};
     config.flags = flags | STEPGRAPH_LOOP_IGNORE_CLOCK;
     t->state = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "state");
     OK(stepgraph_loop_create(session, &config, &t->loop));
@@ -119,13 +119,14 @@ static double recorded(void *user)
 
 static void measure(void)
 {
-    static const unsigned sizes[] = { 100, 1000, 5000 };
+    static const unsigned sizes[] = {100, 1000, 5000};
     struct turns t;
     bench_pair pair;
 
     open_loop(&t, NODES, 1, false, 0);
     pair = bench_alternate(ours, raw, &t, 500);
-    bench_add("turn of a loop", NODES, "us", &pair, BENCH_DIFFERENCE, 0.3, true, "a turn that replays %u nodes / cuGraphLaunch", NODES);
+    bench_add("turn of a loop", NODES, "us", &pair, BENCH_DIFFERENCE, 0.3, true, "a turn that replays %u nodes / cuGraphLaunch",
+              NODES);
     close_loop(&t);
 
     open_loop(&t, NODES, 2, false, 0);
@@ -162,14 +163,14 @@ static void check_work(void)
     bench_work_begin();
     for (int i = 0; i < 100; i++)
         take(&t);
-    WORK_IS("100 turns that replay", 0, 0, { "cuCtxGetId", 100 }, { "cuGraphLaunch", 100 });
+    WORK_IS("100 turns that replay", 0, 0, {"cuCtxGetId", 100}, {"cuGraphLaunch", 100});
     close_loop(&t);
 
     open_loop(&t, NODES, 2, false, 0);
     bench_work_begin();
     for (int i = 0; i < 100; i++)
         take(&t);
-    WORK_IS("100 turns that replay, of two keys", 0, 0, { "cuCtxGetId", 100 }, { "cuGraphLaunch", 100 });
+    WORK_IS("100 turns that replay, of two keys", 0, 0, {"cuCtxGetId", 100}, {"cuGraphLaunch", 100});
     close_loop(&t);
 }
 

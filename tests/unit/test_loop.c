@@ -153,7 +153,8 @@ static void same_as(const float *want)
 
     OK(stepgraph_pin_read(weight, is, BYTES));
     for (int i = 0; i < N; i++)
-        ck_assert_msg(memcmp(&is[i], &want[i], sizeof is[i]) == 0, "weight[%d] is %.9g instead of %.9g", i, (double)is[i], (double)want[i]);
+        ck_assert_msg(memcmp(&is[i], &want[i], sizeof is[i]) == 0, "weight[%d] is %.9g instead of %.9g", i, (double)is[i],
+                      (double)want[i]);
 }
 
 /* *weight = *weight + 1, and nothing else. */
@@ -190,8 +191,12 @@ END_TEST
 
 START_TEST(k17_each_step_is_executed_once)
 {
-    const uint32_t flags[] = {0, STEPGRAPH_LOOP_NO_CHECK, STEPGRAPH_LOOP_RESTORE, STEPGRAPH_LOOP_RESTORE | STEPGRAPH_LOOP_NO_CHECK,
-                              STEPGRAPH_LOOP_TIMING, STEPGRAPH_LOOP_TRACE};
+    const uint32_t flags[] = {0,
+                              STEPGRAPH_LOOP_NO_CHECK,
+                              STEPGRAPH_LOOP_RESTORE,
+                              STEPGRAPH_LOOP_RESTORE | STEPGRAPH_LOOP_NO_CHECK,
+                              STEPGRAPH_LOOP_TIMING,
+                              STEPGRAPH_LOOP_TRACE};
     stepgraph_loop_config config = config_with(flags[_i]);
 
     loop_make(&config);
@@ -262,8 +267,10 @@ END_TEST
 
 START_TEST(replay_makes_no_other_driver_calls_than_a_step_without_loop)
 {
-    static const char *const entries[] = {"cuMemAlloc", "cuMemHostAlloc", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuStreamSynchronize",
-                                          "cuLaunchKernel", "cuGraphInstantiateWithParams", "cuGraphUpload", "cuCtxPushCurrent", "cuCtxGetId"};
+    static const char *const entries[] = {
+        "cuMemAlloc",         "cuMemHostAlloc",      "cuEventRecord",  "cuEventQuery",
+        "cuEventSynchronize", "cuStreamSynchronize", "cuLaunchKernel", "cuGraphInstantiateWithParams",
+        "cuGraphUpload",      "cuCtxPushCurrent",    "cuCtxGetId"};
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
     unsigned long before[sizeof entries / sizeof *entries], launches;
 
@@ -280,8 +287,8 @@ START_TEST(replay_makes_no_other_driver_calls_than_a_step_without_loop)
     }
     ck_assert_uint_eq(driver_calls("cuGraphLaunch") - launches, 100);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        ck_assert_msg(driver_calls(entries[i]) - before[i] <= (strcmp(entries[i], "cuCtxGetId") == 0 ? 100ul : 0ul), "%lu calls of %s",
-                      driver_calls(entries[i]) - before[i], entries[i]);
+        ck_assert_msg(driver_calls(entries[i]) - before[i] <= (strcmp(entries[i], "cuCtxGetId") == 0 ? 100ul : 0ul),
+                      "%lu calls of %s", driver_calls(entries[i]) - before[i], entries[i]);
 }
 END_TEST
 
@@ -312,7 +319,8 @@ static CUdeviceptr moving[3];
 /* The new value stands elsewhere each time, as in a functional framework. */
 static void train_moving(uint64_t k)
 {
-    CUdeviceptr to = moving[k % 3], from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input), by = stepgraph_pin_address(rate);
+    CUdeviceptr to = moving[k % 3], from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input),
+                by = stepgraph_pin_address(rate);
     int n = N;
 
     launch_n(kernels.update, N, (void *[]){&to, &from, &x, &by, &n});
@@ -607,6 +615,7 @@ START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
     beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
     loop_make(&config);
     for (uint64_t k = 0; k < 100; k++) {
+        spin(stream, k == 3 ? 20 : 0); /* The copy of the pins comes late. */
         take(k, train_escaping);
         CU(StreamSynchronize(elsewhere));
     }
@@ -996,16 +1005,17 @@ END_TEST
 START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
 {
     stepgraph_loop_config config = config_with(0);
+    uint64_t forgotten = _i == 0 ? 20 : 8; /* A replay like any other, or the first one, behind the last check. */
     float want[N];
 
     without_loop(30, train, want);
     config.step_flags = STEPGRAPH_STEP_STRICT_FEEDS;
     loop_make(&config);
-    go(0, 20, train);
-    OK(stepgraph_loop_begin(loop, 20, &turn));
+    go(0, forgotten, train);
+    OK(stepgraph_loop_begin(loop, forgotten, &turn));
     ck_assert_int_eq(turn.feed, 1);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
-    go(20, 30, train);
+    go(forgotten, 30, train);
     same_as(want);
     RUNG(REPLAY, NONE);
 }
@@ -1086,15 +1096,20 @@ START_TEST(reports_tell_stages_counts_and_the_verdict)
     balanced(text);
     go(0, 50, train_marked);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
-    ck_assert_msg(lacks(text, (const char *[]){"loop 'train'", "50 steps", "forward", "update", "verdict", "replay", "checks", NULL}) == NULL, "%s", text);
+    ck_assert_msg(lacks(text, (const char *[]){"loop 'train'", "50 steps", "forward", "update", "verdict", "replay", "checks",
+                                               NULL}) == NULL,
+                  "%s", text);
     if (getenv("LOOP_LOG") != NULL)
         puts(text);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
     ck_assert_ptr_null(lacks(text, (const char *[]){"\"stages\"", "\"forward\"", "\"verdict\"", "\"rung\": \"replay\"", NULL}));
     balanced(text);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
-    ck_assert_ptr_null(lacks(text, (const char *[]){"\"traceEvents\"", "step 0: warm-up", "step 49: replay", "\"tid\": 2", "forward", NULL}));
+    ck_assert_ptr_null(
+        lacks(text, (const char *[]){"\"traceEvents\"", "step 0: warm-up", "step 49: replay", "\"tid\": 2", "forward", NULL}));
     balanced(text);
+    if (getenv("LOOP_LOG") != NULL)
+        puts(text);
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_report(loop, 9, &text), "form");
     OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
     ck_assert_uint_eq(verdict.missing, 0);
@@ -1144,9 +1159,25 @@ END_TEST
 /* ---- what the driver does not let it do -------------------------------------------------------------------------------- */
 
 static const char *const entries[] = {
-    "cuGraphInstantiateWithParams", "cuGraphExecUpdate", "cuGraphUpload", "cuGraphLaunch", "cuStreamBeginCapture",
-    "cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuEventRecord", "cuEventElapsedTime", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemsetD8Async",
-    "cuStreamSynchronize", "cuMemGetInfo", "cuGraphGetNodes", "cuGraphKernelNodeGetParams", "cuStreamGetCaptureInfo", "cuEventSynchronize",
+    "cuGraphInstantiateWithParams",
+    "cuGraphExecUpdate",
+    "cuGraphUpload",
+    "cuGraphLaunch",
+    "cuStreamBeginCapture",
+    "cuMemAlloc",
+    "cuMemHostAlloc",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventElapsedTime",
+    "cuMemcpyHtoDAsync",
+    "cuMemcpyDtoHAsync",
+    "cuMemsetD8Async",
+    "cuStreamSynchronize",
+    "cuMemGetInfo",
+    "cuGraphGetNodes",
+    "cuGraphKernelNodeGetParams",
+    "cuStreamGetCaptureInfo",
+    "cuEventSynchronize",
 };
 
 /* The host gives up where the loop tells it to, and takes the step again where it can. */
@@ -1172,7 +1203,8 @@ START_TEST(failing_driver_call_is_told_or_lived_with)
                 if (status != STEPGRAPH_OK)
                     break;
                 if (turn.run)
-                    (void)counted(session, NULL, kernels.inc, (void *[]){&(CUdeviceptr){stepgraph_pin_address(weight)}, &(float){1}});
+                    (void)counted(session, NULL, kernels.inc,
+                                  (void *[]){&(CUdeviceptr){stepgraph_pin_address(weight)}, &(float){1}});
                 status = stepgraph_loop_end(loop, &turn);
             } while (status == STEPGRAPH_OK && turn.again);
             if (status != STEPGRAPH_OK) {
@@ -1241,7 +1273,7 @@ static Suite *make(void)
     tcase_add_test(misuse, turn_that_is_to_be_taken_again_cannot_be_left);
     tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
     tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);
-    tcase_add_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good);
+    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 2);
     tcase_add_test(misuse, options_are_checked);
 
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);

@@ -1,9 +1,11 @@
 /*
- * Whole training runs on the loop, with everything that hosts do, in random order from a seed: learning-rate schedules, accumulation, evaluation,
- * checkpoints saved and loaded, steps launched on purpose, turns given up, recordings that break, memory that moves, values passed to kernels,
- * pins registered anew, driver calls that fail. The final state must be that of the same run without a graph, to the bit.
+ * Whole training runs on the loop, with everything that hosts do, in random order from a seed: learning-rate schedules,
+ * accumulation, evaluation, checkpoints saved and loaded, steps launched on purpose, turns given up, recordings that break,
+ * memory that moves, values passed to kernels, pins registered anew, driver calls that fail. The final state must be that of the
+ * same run without a graph, to the bit.
  *
- * The seed is printed; STEPGRAPH_TEST_SEED=N repeats a run, and STEPGRAPH_TEST_STEPS=N makes it longer. 10,000 steps on cusim, 1,000 on a card.
+ * The seed is printed; STEPGRAPH_TEST_SEED=N repeats a run, and STEPGRAPH_TEST_STEPS=N makes it longer. 10,000 steps on cusim,
+ * 1,000 on a card.
  */
 #include <stdbool.h>
 
@@ -17,17 +19,17 @@ enum phase { ACCUMULATE, UPDATE = 8, EVALUATE = 9 };
 /* What the host does to make it hard. All of it follows from the seed and the step's number, so that both runs do the same. */
 enum trouble {
     NONE,
-    LAUNCH,       /* This step is launched on purpose. */
-    GIVE_UP,      /* A turn is begun and cancelled, and begun again. */
-    BREAK,        /* The host waits for the stream inside the step. */
-    MOVE,         /* From here on new values stand somewhere else each time. */
-    BY_VALUE,     /* From here on a scalar is a kernel argument. It is never twice the same, or two recordings would look alike. */
-    SETTLE,       /* Neither of both any more. */
-    SAVE,         /* A checkpoint is kept, */
-    LOAD,         /* and loaded. */
-    REGISTER,     /* A pin is registered anew. */
-    DROP,         /* The host drops a graph. */
-    FAIL,         /* A driver call fails, on cusim. */
+    LAUNCH,   /* This step is launched on purpose. */
+    GIVE_UP,  /* A turn is begun and cancelled, and begun again. */
+    BREAK,    /* The host waits for the stream inside the step. */
+    MOVE,     /* From here on new values stand somewhere else each time. */
+    BY_VALUE, /* From here on a scalar is a kernel argument. It is never twice the same, or two recordings would look alike. */
+    SETTLE,   /* Neither of both any more. */
+    SAVE,     /* A checkpoint is kept, */
+    LOAD,     /* and loaded. */
+    REGISTER, /* A pin is registered anew. */
+    DROP,     /* The host drops a graph. */
+    FAIL,     /* A driver call fails, on cusim. */
     TROUBLES
 };
 
@@ -57,7 +59,8 @@ static enum trouble trouble_of(uint64_t k)
     static const struct {
         uint32_t below;
         enum trouble trouble;
-    } odds[] = {{20, LAUNCH}, {40, GIVE_UP}, {45, BREAK}, {47, MOVE}, {49, BY_VALUE}, {59, SETTLE}, {69, SAVE}, {75, LOAD}, {78, REGISTER}, {81, DROP}, {86, FAIL}};
+    } odds[] = {{20, LAUNCH}, {40, GIVE_UP}, {45, BREAK},    {47, MOVE}, {49, BY_VALUE}, {59, SETTLE},
+                {69, SAVE},   {75, LOAD},    {78, REGISTER}, {81, DROP}, {86, FAIL}};
 
     for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
         if (which < odds[i].below)
@@ -92,7 +95,8 @@ static void launch_n(CUfunction function, unsigned threads, void **arguments)
     call.function = function;
     call.block[0] = threads;
     call.arguments = arguments;
-    (void)stepgraph_session_launch(session, &call); /* While a recording is broken it may fail, which the recording's end tells. */
+    (void)stepgraph_session_launch(session,
+                                   &call); /* While a recording is broken it may fail, which the recording's end tells. */
 }
 
 static void commit(stepgraph_pin *pin, CUdeviceptr to)
@@ -103,7 +107,8 @@ static void commit(stepgraph_pin *pin, CUdeviceptr to)
 static void accumulate(uint64_t k, unsigned shape)
 {
     CUdeviceptr g = stepgraph_pin_address(gradient), a = stepgraph_pin_address(w[0]), in = stepgraph_pin_address(x);
-    CUdeviceptr by = stepgraph_pin_address(rate), out = stepgraph_pin_address(loss), to = moves ? moving[k % 3] : stepgraph_pin_address(fresh);
+    CUdeviceptr by = stepgraph_pin_address(rate), out = stepgraph_pin_address(loss),
+                to = moves ? moving[k % 3] : stepgraph_pin_address(fresh);
     int n = N >> shape;
     float value = by_value ? (float)(k % 4096) / 65536.0f : 0.25f;
 
@@ -122,7 +127,8 @@ static void step_mark(const char *name)
 static void update_all(uint64_t k)
 {
     CUdeviceptr g = stepgraph_pin_address(gradient), m = stepgraph_pin_address(moment), by = stepgraph_pin_address(rate);
-    CUdeviceptr a = stepgraph_pin_address(w[0]), b = stepgraph_pin_address(w[1]), to = moves ? moving[k % 3] : stepgraph_pin_address(fresh);
+    CUdeviceptr a = stepgraph_pin_address(w[0]), b = stepgraph_pin_address(w[1]),
+                to = moves ? moving[k % 3] : stepgraph_pin_address(fresh);
     float zero = 0, decay = by_value ? -(float)(k % 4096) / 65536.0f : -0.125f;
     int n = N;
 
@@ -139,7 +145,8 @@ static void update_all(uint64_t k)
 
 static void evaluate(void)
 {
-    CUdeviceptr s = stepgraph_pin_address(score), b = stepgraph_pin_address(w[1]), by = stepgraph_pin_address(rate), out = stepgraph_pin_address(loss);
+    CUdeviceptr s = stepgraph_pin_address(score), b = stepgraph_pin_address(w[1]), by = stepgraph_pin_address(rate),
+                out = stepgraph_pin_address(loss);
     int n = N;
 
     launch_n(kernels.update, N, (void *[]){&s, &s, &b, &by, &n});
@@ -180,7 +187,8 @@ static void take(uint64_t k)
     if (trouble == GIVE_UP)
         give_up(k);
     if (trouble == FAIL) {
-        static const char *const entries[] = {"cuGraphLaunch", "cuGraphExecUpdate", "cuGraphInstantiateWithParams", "cuStreamBeginCapture", "cuGraphUpload"};
+        static const char *const entries[] = {"cuGraphLaunch", "cuGraphExecUpdate", "cuGraphInstantiateWithParams",
+                                              "cuStreamBeginCapture", "cuGraphUpload"};
         driver_fails(entries[draw(k, 4) % 5], 1, CUDA_ERROR_OUT_OF_MEMORY);
     }
     do {
@@ -343,12 +351,14 @@ START_TEST(run_with_graphs_ends_as_the_run_without)
     run();
     read_all(is);
     OK(stepgraph_loop_get_stats(loop, &stats));
-    printf("seed %llu, %llu steps: %llu replayed, %llu recorded anew, %llu launched, %llu checked, %llu recordings, %llu failed, %llu retries, %llu given up\n",
+    printf("seed %llu, %llu steps: %llu replayed, %llu recorded anew, %llu launched, %llu checked, %llu recordings, %llu failed, "
+           "%llu retries, %llu given up\n",
            (unsigned long long)seed, (unsigned long long)stats.steps, (unsigned long long)stats.turns[STEPGRAPH_TURN_REPLAY],
            (unsigned long long)stats.turns[STEPGRAPH_TURN_RERECORD],
-           (unsigned long long)(stats.turns[STEPGRAPH_TURN_WARMUP] + stats.turns[STEPGRAPH_TURN_FRESH] + stats.turns[STEPGRAPH_TURN_FALLBACK]),
-           (unsigned long long)stats.turns[STEPGRAPH_TURN_CHECK], (unsigned long long)stats.recordings, (unsigned long long)stats.recordings_failed,
-           (unsigned long long)stats.retries, (unsigned long long)stats.cancelled);
+           (unsigned long long)(stats.turns[STEPGRAPH_TURN_WARMUP] + stats.turns[STEPGRAPH_TURN_FRESH] +
+                                stats.turns[STEPGRAPH_TURN_FALLBACK]),
+           (unsigned long long)stats.turns[STEPGRAPH_TURN_CHECK], (unsigned long long)stats.recordings,
+           (unsigned long long)stats.recordings_failed, (unsigned long long)stats.retries, (unsigned long long)stats.cancelled);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
     for (int i = 0; i < 6; i++)
         ck_assert_msg(memcmp(is[i], want[i], BYTES) == 0, "seed %llu: state %d differs; %s", (unsigned long long)seed, i, text);
