@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "arena_p.h"
 #include "check_p.h"
 #include "feed.h"
 #include "kernels/elements.h"
@@ -95,19 +96,36 @@ stepgraph_status sg__check_wait_for(sg__check *check, const char *what)
 
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
+/* What the blocks of an arena hold is the host's; between them nothing is worth keeping. */
+static stepgraph_status fill_arena(const stepgraph_session *session, const stepgraph_pin *pin, unsigned int fill)
+{
+    CUdeviceptr from = pin->address, start;
+    stepgraph_status status;
+    uint64_t bytes;
+
+    for (; sg__arena_gap(session, pin, from, &start, &bytes); from = start + bytes)
+        SG__CU(session->driver, MemsetD8Async, start, (unsigned char)fill, bytes, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
 stepgraph_status sg__check_fill(sg__check *check, unsigned int fill)
 {
     const stepgraph_session *session = check->session;
     bool scratch = (check->config.flags & STEPGRAPH_CHECK_KEEP_SCRATCH) == 0;
-    stepgraph_status status;
+    stepgraph_status status = STEPGRAPH_OK;
 
     check->fill = fill;
-    for (size_t i = 0; i < session->n_pins; i++) {
+    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
         const stepgraph_pin *pin = session->pins[i];
-        if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch))
+        if (pin->in_arena && scratch)
+            status = fill_arena(session, pin, fill);
+        else if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch))
             SG__CU(session->driver, MemsetD8Async, pin->address, (unsigned char)fill, pin->bytes, session->stream);
     }
-    return STEPGRAPH_OK;
+    return status;
 
 fail:
     return status;

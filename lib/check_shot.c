@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "graveyard.h"
 #include "kernels/elements.h"
 
@@ -13,6 +14,15 @@
 static uint64_t aligned(uint64_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Blocks of an arena are the host's and are not put back: comparing them would say nothing. */
+static bool has_blocks(const stepgraph_pin *pin)
+{
+    CUdeviceptr start;
+    uint64_t bytes;
+
+    return pin->in_arena && (!sg__arena_gap(pin->session, pin, pin->address, &start, &bytes) || bytes < pin->bytes);
 }
 
 static sg__group group_of(const stepgraph_pin *pin)
@@ -26,7 +36,7 @@ static sg__group group_of(const stepgraph_pin *pin)
     case STEPGRAPH_ROLE_OUTPUT:
         return SG__GROUP_OUTPUT;
     case STEPGRAPH_ROLE_SCRATCH:
-        return SG__GROUP_SCRATCH;
+        return has_blocks(pin) ? (sg__group)0 : SG__GROUP_SCRATCH;
     default:
         return (sg__group)0;
     }

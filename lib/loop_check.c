@@ -6,10 +6,12 @@
  * pins are as the launches left them, so the step is done once, and rightly, whatever the replay did.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "arena_p.h"
 #include "check_p.h"
 #include "graveyard.h"
 #include "kernels/elements.h"
@@ -64,6 +66,12 @@ void sg__loop_forget(stepgraph_loop *loop)
     if (loop->has_images)
         sg__shots_free(&loop->shots);
     loop->has_images = false;
+    sg__bury(loop->session, SG__GRAVE_DEVICE, loop->block_copies);
+    loop->block_copies = 0;
+    free(loop->blocks);
+    loop->blocks = NULL;
+    loop->n_blocks = 0;
+    loop->block_bytes = 0;
 }
 
 stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
@@ -121,21 +129,108 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     return status;
 }
 
+/* ---- blocks of arenas ---------------------------------------------------------------------------------------------- */
+
+static stepgraph_status add_block(stepgraph_loop *loop, CUdeviceptr start, CUdeviceptr end)
+{
+    sg__range *larger;
+
+    if (end <= start)
+        return STEPGRAPH_OK;
+    larger = realloc(loop->blocks, (loop->n_blocks + 1) * sizeof *larger);
+    if (larger == NULL)
+        return sg__fail_memory("host", (loop->n_blocks + 1) * sizeof *larger);
+    loop->blocks = larger;
+    loop->blocks[loop->n_blocks++] = (sg__range){.a = loop->block_bytes, .b = start, .bytes = end - start};
+    loop->block_bytes += (end - start + 255) / 256 * 256;
+    return STEPGRAPH_OK;
+}
+
+/* What is between the gaps of an arena. */
+static stepgraph_status add_blocks(stepgraph_loop *loop, const stepgraph_pin *pin)
+{
+    CUdeviceptr from = pin->address, start;
+    stepgraph_status status = STEPGRAPH_OK;
+    uint64_t bytes;
+
+    while (status == STEPGRAPH_OK && sg__arena_gap(loop->session, pin, from, &start, &bytes)) {
+        status = add_block(loop, from, start);
+        from = start + bytes;
+    }
+    return status == STEPGRAPH_OK ? add_block(loop, from, pin->address + pin->bytes) : status;
+}
+
+/* Copy blocks away, or back: as they were (0), or as the launches left them (1). */
+static stepgraph_status copy_blocks(stepgraph_loop *loop, unsigned int which, bool back)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    sg__range *ranges;
+
+    if (loop->n_blocks == 0)
+        return STEPGRAPH_OK;
+    ranges = malloc(loop->n_blocks * sizeof *ranges);
+    if (ranges == NULL)
+        return sg__fail_memory("host", loop->n_blocks * sizeof *ranges);
+    for (size_t i = 0; i < loop->n_blocks; i++) {
+        CUdeviceptr copy = loop->block_copies + which * loop->block_bytes + loop->blocks[i].a, block = loop->blocks[i].b;
+        ranges[i] = (sg__range){.a = back ? block : copy, .b = back ? copy : block, .bytes = loop->blocks[i].bytes};
+    }
+    status = sg__commit_now(loop->session, ranges, loop->n_blocks);
+    free(ranges);
+    return status;
+}
+
+static stepgraph_status save_blocks(stepgraph_loop *loop, const sg__lane *lane)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
+        if (lane->step->used[i]->in_arena)
+            status = add_blocks(loop, lane->step->used[i]);
+    if (status == STEPGRAPH_OK && loop->n_blocks > 0)
+        status = sg__device_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
+    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, false) : status;
+}
+
+/* Everything as before the step; what was fed is still there. */
+static stepgraph_status go_back(stepgraph_loop *loop)
+{
+    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+
+    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, true) : status;
+}
+
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status poison_arena(const stepgraph_session *session, const stepgraph_pin *pin)
+{
+    CUdeviceptr start = 0, from = pin->address;
+    stepgraph_status status;
+    uint64_t bytes = 0;
+
+    for (; sg__arena_gap(session, pin, from, &start, &bytes); from = start + bytes)
+        SG__CU(session->driver, MemsetD8Async, start, SG__FILL_A, bytes, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
 
 /* Outputs and scratch of the graph hold nothing that a replay could pass off as its own. */
 static stepgraph_status poison(const stepgraph_loop *loop, const sg__lane *lane)
 {
     const stepgraph_session *session = loop->session;
     bool scratch = (loop->config.flags & STEPGRAPH_LOOP_KEEP_SCRATCH) == 0;
-    stepgraph_status status;
+    stepgraph_status status = STEPGRAPH_OK;
 
-    for (size_t i = 0; i < lane->step->n_used; i++) {
+    for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++) {
         const stepgraph_pin *pin = lane->step->used[i];
-        if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch))
+        if (pin->in_arena && scratch)
+            status = poison_arena(session, pin);
+        else if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch && !pin->in_arena))
             SG__CU(session->driver, MemsetD8Async, pin->address, SG__FILL_A, pin->bytes, session->stream);
     }
-    return STEPGRAPH_OK;
+    return status;
 
 fail:
     return status;
@@ -172,16 +267,17 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
         return STEPGRAPH_OK;
     }
     status = sg__loop_save(loop, 2);
+    if (status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
+        status = save_blocks(loop, lane);
+        if (status == STEPGRAPH_OK)
+            status = poison(loop, lane);
+        sg__leave(loop->session);
+    }
     if (status == STEPGRAPH_ERR_MEMORY) {
         cannot(loop, lane, NULL);
+        sg__loop_forget(loop);
         return STEPGRAPH_OK;
     }
-    if (status == STEPGRAPH_OK)
-        status = sg__enter(loop->session);
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = poison(loop, lane);
-    sg__leave(loop->session);
     *possible = status == STEPGRAPH_OK;
     return status;
 }
@@ -286,7 +382,7 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
     }
     status = sg__shot_save(&loop->shots, image);
     for (unsigned int i = 0; i < REPLAYS_MAX && !*unsteady && status == STEPGRAPH_OK; i++) {
-        status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+        status = go_back(loop);
         if (status == STEPGRAPH_OK)
             status = replay(loop, lane);
         if (status == STEPGRAPH_OK)
@@ -343,7 +439,7 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
         size = sg__element_bytes(pin->type);
         elements = pin->bytes / size;
         at = elements > 0 ? elements * n / PLANTS_MAX * size + (size > 1 ? size - (n % 2 == 0 ? 2 : 1) : 0) : 0;
-        status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+        status = go_back(loop);
         if (status != STEPGRAPH_OK)
             return status;
         code = sg__kernels_flip(session->driver, &session->kernels, session->stream, pin->address + at, 1, 1,
@@ -367,7 +463,9 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
     size_t differ = 0;
 
     if (status == STEPGRAPH_OK)
-        status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+        status = copy_blocks(loop, 1, false);
+    if (status == STEPGRAPH_OK)
+        status = go_back(loop);
     if (status == STEPGRAPH_OK)
         status = replay(loop, lane);
     if (status == STEPGRAPH_OK)
@@ -441,6 +539,8 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     back = sg__session_alive(loop->session);
     if (back == STEPGRAPH_OK)
         back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
+    if (back == STEPGRAPH_OK)
+        back = copy_blocks(loop, 1, true);
     if (back == STEPGRAPH_OK)
         back = sg__session_wait(loop->session);
     sg__loop_forget(loop);

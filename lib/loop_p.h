@@ -101,6 +101,12 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images, rehearsing;
 
+    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches left them. */
+    sg__range *blocks; /* Where they stand, and where the first copy of each is. */
+    size_t n_blocks;
+    CUdeviceptr block_copies;
+    uint64_t block_bytes;
+
     stepgraph_loop_stats stats;
     double saved_us; /* By lanes that are gone. */
     sg__text report;

@@ -3,6 +3,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Room for n characters more, and the zero. */
+static bool make_room(sg__text *text, size_t n)
+{
+    size_t room = 2 * (text->used + n + 1);
+    char *larger;
+
+    if (text->used + n + 1 <= text->room)
+        return true;
+    larger = realloc(text->text, room);
+    if (larger == NULL) {
+        text->failed = true;
+        return false;
+    }
+    text->text = larger;
+    text->room = room;
+    return true;
+}
 
 void sg__text_add(sg__text *text, const char *format, ...)
 {
@@ -13,24 +32,25 @@ void sg__text_add(sg__text *text, const char *format, ...)
     va_copy(again, arguments);
     n = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (n >= 0 && text->used + (size_t)n + 1 > text->room) {
-        size_t room = 2 * (text->used + (size_t)n + 1);
-        char *larger = realloc(text->text, room);
-        if (larger != NULL) {
-            text->text = larger;
-            text->room = room;
-        }
-    }
-    if (n >= 0 && text->used + (size_t)n + 1 <= text->room)
-        text->used += (size_t)vsnprintf(text->text + text->used, text->room - text->used, format, again);
-    else
+    if (n < 0)
         text->failed = true;
+    else if (make_room(text, (size_t)n))
+        text->used += (size_t)vsnprintf(text->text + text->used, text->room - text->used, format, again);
     va_end(again);
 }
 
-size_t sg__text_character(const char *text)
+static void add_bytes(sg__text *text, const char *bytes, size_t n)
 {
-    const unsigned char *u = (const unsigned char *)text;
+    if (!make_room(text, n))
+        return;
+    memcpy(text->text + text->used, bytes, n);
+    text->used += n;
+    text->text[text->used] = '\0';
+}
+
+size_t sg__text_character(const char *string)
+{
+    const unsigned char *u = (const unsigned char *)string;
     size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
 
     for (size_t i = 1; i < n; i++)
@@ -43,14 +63,14 @@ void sg__text_quoted(sg__text *text, const char *string)
 {
     const char *plain = string; /* From here on nothing is special. */
 
-    sg__text_add(text, "\"");
+    add_bytes(text, "\"", 1);
     while (*string != '\0') {
         size_t n = sg__text_character(string);
         if (n != 0 && *string != '"' && *string != '\\' && (unsigned char)*string >= 0x20) {
             string += n;
             continue;
         }
-        sg__text_add(text, "%.*s", (int)(string - plain), plain);
+        add_bytes(text, plain, (size_t)(string - plain));
         if (n == 0)
             sg__text_add(text, "\\ufffd");
         else if ((unsigned char)*string < 0x20)
@@ -59,6 +79,6 @@ void sg__text_quoted(sg__text *text, const char *string)
             sg__text_add(text, "\\%c", *string);
         plain = ++string;
     }
-    sg__text_add(text, "%.*s", (int)(string - plain), plain);
-    sg__text_add(text, "\"");
+    add_bytes(text, plain, (size_t)(string - plain));
+    add_bytes(text, "\"", 1);
 }

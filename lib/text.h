@@ -14,10 +14,10 @@ typedef struct sg__text {
 
 void sg__text_add(sg__text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Bytes of the first character of a text; 0: it is no UTF-8. */
-size_t sg__text_character(const char *text);
-
 /* As a JSON string, quotes included. A name may be cut off within a character. */
 void sg__text_quoted(sg__text *text, const char *string);
+
+/* Bytes of the first character of a string; 0: it is no UTF-8. */
+size_t sg__text_character(const char *string);
 
 #endif

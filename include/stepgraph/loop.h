@@ -99,9 +99,9 @@ STEPGRAPH_API const char *stepgraph_why_name(uint32_t why);
 
 /** Bits of stepgraph_loop_config::flags. */
 enum {
-    /** Warm-up runs leave no trace: the pins are put back after each of them, and step k is asked for again, so that the training has the same
-     *  steps as without warm-up. Without it warm-up runs are the first steps of the training. Needs room for one copy of STATE and OUTPUT
-     *  pins. */
+    /** Warm-up runs leave no trace: STATE and OUTPUT pins are put back after each of them, and step k is asked for again, so that the training has
+     *  the same steps as without warm-up. Memory that no such pin covers is not put back. Without this flag warm-up runs are the first steps of
+     *  the training. Needs room for one copy of these pins. */
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */
     STEPGRAPH_LOOP_NO_CHECK = 1u << 1,

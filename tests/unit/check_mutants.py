@@ -26,6 +26,8 @@ MUTANTS = [
      "if (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch)"),
     ("scratch is not filled", "check_arm.c", "if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch))",
      "if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->bytes == 0 && scratch))"),
+    ("arenas are not filled", "check_arm.c", "            status = fill_arena(session, pin, fill);\n", "            status = STEPGRAPH_OK;\n"),
+    ("blocks of arenas are filled", "check_arm.c", "if (pin->in_arena && scratch)", "if (pin->in_arena && !scratch)"),
     ("fresh arms are filled alike", "check_arm.c", "status = fresh_more(check, SG__FILL_B);", "status = fresh_more(check, SG__FILL_A);"),
     ("replays are filled alike", "check_arm.c", "begin_replays(check, SG__FILL_B)", "begin_replays(check, SG__FILL_A)"),
     ("strict feeds are not asked for the first replay", "check_arm.c", "        step->used_feeds[i] = step->used[i]->feeds;\n    return sg__check_begin_arm",

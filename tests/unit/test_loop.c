@@ -738,6 +738,45 @@ START_TEST(outputs_of_other_steps_survive_a_check)
 }
 END_TEST
 
+static stepgraph_arena *arena;
+static uint64_t held;
+
+/* A block that lives from step to step and is changed by each, and one that does not. */
+static void train_in_arena(uint64_t k)
+{
+    uint64_t block = 0;
+
+    count_one(k);
+    OK(stepgraph_arena_alloc(arena, 4, "temporary", &block));
+    OK(counted(session, NULL, kernels.copyf, (void *[]){&block, &held}));
+    OK(counted(session, NULL, kernels.axpb, (void *[]){&held, &block, &(float){1}}));
+    OK(stepgraph_arena_free(arena, block));
+}
+
+START_TEST(blocks_that_the_host_holds_are_put_back_by_checks)
+{
+    stepgraph_arena_config options = STEPGRAPH_ARENA_CONFIG_INIT;
+    stepgraph_loop_config config = config_with(0);
+
+    options.bytes = 1 << 16;
+    OK(stepgraph_arena_create(session, &options, &arena));
+    OK(stepgraph_arena_alloc(arena, 4, "held", &held));
+    put_float(held, 0);
+    config.check_every = 5;
+    loop_make(&config);
+    for (uint64_t k = 0; k < 60; k++) {
+        take(k, train_in_arena);
+        ck_assert_float_eq(float_at(held), (float)(k + 1));
+    }
+    ck_assert_float_eq(pin_float(weight), 60);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_gt(stats_now().checks_identical, 10);
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+    OK(stepgraph_arena_destroy(arena));
+}
+END_TEST
+
 /* Recorded while it takes long, launched while it does not. */
 static void train_slowly_at_first(uint64_t k)
 {
@@ -1261,6 +1300,7 @@ static Suite *make(void)
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
     tcase_add_loop_test(proofs, memory_without_a_pin_is_never_changed_twice, 0, 2);
     tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
+    tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);
     tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
     tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
 
