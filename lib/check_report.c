@@ -151,12 +151,27 @@ static void fill_pin(const sg__check *check, size_t j, stepgraph_check_pin *pin)
     describe(record, pin);
 }
 
-/* Faults first, then what has something to say, then the rest; each in the order of the registry. */
+/* Pins that a person is shown; programs can walk them all. */
+#define SHOWN 12u
+
+/* Faults first, then what has something to say, then the rest. */
 static int weight(const stepgraph_check_pin *pin)
 {
     uint32_t quiet = STEPGRAPH_CHECK_UNCHANGED;
 
     return pin->fault != 0 ? 0 : (pin->facts & ~quiet) != 0 ? 1 : pin->facts != 0 ? 2 : 3;
+}
+
+/* Then what went wrong first; then by the registry, which is by address and so by the index that they have now. */
+static int by_weight(const void *a, const void *b)
+{
+    const stepgraph_check_pin *x = *(const stepgraph_check_pin *const *)a, *y = *(const stepgraph_check_pin *const *)b;
+
+    if (weight(x) != weight(y))
+        return weight(x) < weight(y) ? -1 : 1;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return x < y ? -1 : x > y;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -215,6 +230,24 @@ static const char *unproven(const stepgraph_check *report)
     return NULL;
 }
 
+/* Why fresh launches differ from fresh launches. */
+static const char *unsteady(const stepgraph_check *report)
+{
+    uint32_t all = UINT32_MAX, some = 0;
+
+    for (size_t i = 0; i < report->n_pins; i++)
+        if ((report->pins[i].facts & STEPGRAPH_CHECK_UNSTEADY) != 0) {
+            all &= report->pins[i].facts;
+            some |= report->pins[i].facts;
+        }
+    if ((some & STEPGRAPH_CHECK_UNREPEATED) != 0)
+        return "the host does not feed the same bytes when the same step is fed again";
+    if ((all & STEPGRAPH_CHECK_OLD_VALUES) != 0)
+        return report->summary.outputs_unwritten > 0 ? "an OUTPUT is declared and written by nobody, and the step reads what it held before"
+                                                     : "the step depends on what OUTPUT or SCRATCH pins held before it";
+    return "the step is not deterministic by itself: fresh launches differ from fresh launches";
+}
+
 static void decide(stepgraph_check *report)
 {
     stepgraph_check_summary *s = &report->summary;
@@ -228,7 +261,7 @@ static void decide(stepgraph_check *report)
     /* Noise may well have hidden the planted fault. */
     s->verdict = s->pins_unsteady > 0 ? STEPGRAPH_INCONCLUSIVE : why != NULL ? STEPGRAPH_UNPROVEN : STEPGRAPH_IDENTICAL;
     if (s->pins_unsteady > 0)
-        why = "the step is not deterministic by itself: fresh launches differ from fresh launches";
+        why = unsteady(report);
     if (why != NULL)
         snprintf(s->cause, sizeof s->cause, "%s", why);
 }
@@ -254,7 +287,7 @@ static void write_text(const stepgraph_check *report, sg__text *t)
         const stepgraph_check_pin *pin = &report->pins[i];
         if (weight(pin) > 1)
             continue;
-        if (i < 40)
+        if (i < SHOWN)
             sg__text_add(t, "\n  %s%s", pin->fault != 0 ? "" : "(no fault) ", pin->text);
         else
             more++;
@@ -365,15 +398,25 @@ stepgraph_check *sg__check_report_new(sg__check *check)
 stepgraph_status sg__check_report(sg__check *check)
 {
     stepgraph_check *report = check->report;
+    size_t n = check->shots.n_items;
+    stepgraph_check_pin *pins = calloc(n + 1, sizeof *pins), **order = calloc(n + 1, sizeof(stepgraph_check_pin *));
     sg__text text = {0}, json = {0};
 
-    for (int w = 0; w <= 3; w++)
-        for (size_t j = 0; j < check->shots.n_items; j++) {
-            stepgraph_check_pin pin = STEPGRAPH_CHECK_PIN_INIT;
-            fill_pin(check, j, &pin);
-            if (weight(&pin) == w)
-                report->pins[report->n_pins++] = pin;
-        }
+    if (pins == NULL || order == NULL) {
+        free(pins);
+        free(order);
+        return sg__fail_memory("host", n * (sizeof *pins + sizeof *order));
+    }
+    for (size_t j = 0; j < n; j++) {
+        pins[j] = (stepgraph_check_pin)STEPGRAPH_CHECK_PIN_INIT;
+        fill_pin(check, j, &pins[j]);
+        order[j] = &pins[j];
+    }
+    qsort(order, n, sizeof *order, by_weight);
+    for (size_t j = 0; j < n; j++)
+        report->pins[report->n_pins++] = *order[j];
+    free(order);
+    free(pins);
     sum_up(check, report);
     decide(report);
     write_text(report, &text);

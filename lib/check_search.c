@@ -211,6 +211,11 @@ static stepgraph_status record(sg__search *search)
     status = stepgraph_step_begin(check->session, &config, &search->second);
     if (status == STEPGRAPH_OK)
         status = sg__check_rewind(check, check->config.first + search->step);
+    /* What the host itself puts into its launches may come with its feeds. */
+    if (status == STEPGRAPH_OK)
+        status = sg__check_feed(check, search->step);
+    if (status == STEPGRAPH_OK)
+        status = stepgraph_session_flush(check->session);
     if (status == STEPGRAPH_OK)
         status = stepgraph_step_prepare(search->second);
     if (status == STEPGRAPH_OK)
@@ -293,6 +298,17 @@ static void name_cause(sg__search *search, const stepgraph_audit *audit, uint32_
     }
     if (best != NULL && summary->cause[0] == '\0')
         snprintf(summary->cause, sizeof summary->cause, "%s", best->text);
+}
+
+/* Nothing is known for certain: what the recording holds that was let pass. */
+static void name_suspect(sg__check *check)
+{
+    stepgraph_check_summary *summary = &check->report->summary;
+    const stepgraph_audit *audit = check->step->audit;
+
+    for (uint64_t i = 0; audit != NULL && i < audit->summary.kept && summary->cause[0] == '\0'; i++)
+        if (audit->findings[i].kind != STEPGRAPH_FINDING_UNREAD)
+            snprintf(summary->cause, sizeof summary->cause, "perhaps because of this, which was let pass: %.440s", audit->findings[i].text);
 }
 
 static stepgraph_status find(sg__search *search)
@@ -397,6 +413,7 @@ stepgraph_status sg__check_search(sg__check *check)
             memset(&search, 0, sizeof search);
             search.check = check;
             name_cause(&search, check->config.audit, UINT32_MAX);
+            name_suspect(check);
         }
         return STEPGRAPH_OK;
     }
@@ -407,6 +424,7 @@ stepgraph_status sg__check_search(sg__check *check)
             summary->search = STEPGRAPH_SEARCH_UNABLE;
             snprintf(summary->search_text, sizeof summary->search_text, "%s", why_not);
             name_cause(&search, check->config.audit, UINT32_MAX);
+            name_suspect(check);
         }
         return STEPGRAPH_OK;
     }
@@ -427,6 +445,7 @@ stepgraph_status sg__check_search(sg__check *check)
         if (search.second != NULL && search.second->state == STEPGRAPH_STEP_READY &&
             stepgraph_audit_compare(check->step, search.second, NULL, &audit) == STEPGRAPH_OK)
             name_cause(&search, audit, summary->node);
+        name_suspect(check);
         stepgraph_audit_destroy(audit);
     }
     {

@@ -81,6 +81,8 @@ MUTANTS = [
     # The search.
     ("the search does not go back", "check_search.c", "    stepgraph_status status = sg__shot_restore(&check->shots, before, SG__GROUP_STATE);\n", "    stepgraph_status status = before > 99 ? STEPGRAPH_ERR_STATE : STEPGRAPH_OK;\n"),
     ("the search keeps its inputs", "check_search.c", "        status = sg__shot_restore(&check->shots, check->after[search->step], SG__GROUP_INPUT);\n", "        status = STEPGRAPH_OK;\n"),
+    ("the search does not feed", "check_search.c", "        status = sg__check_feed(check, search->step);\n", "        status = STEPGRAPH_OK;\n"),
+    ("nothing is suspected", "check_search.c", "        name_suspect(check);\n        stepgraph_audit_destroy(audit);", "        stepgraph_audit_destroy(audit);"),
     ("the search does not fill", "check_search.c", "return status == STEPGRAPH_OK ? sg__check_fill(check, SG__FILL_A) : status;", "return status;"),
     ("the search runs whole graphs", "check_search.c", "            SG__CU(driver, GraphNodeSetEnabled, prefix->exec, node->handle, on ? 1 : 0);", "            (void)node;"),
     ("clones are not cut", "check_search.c", "        SG__CU(driver, GraphDestroyNode, node);\n", ""),

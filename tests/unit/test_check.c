@@ -27,7 +27,7 @@ static struct {
     int feed_launched;  /* x is copied where the launches are, by a call that no recording holds. */
     int skip_loss;      /* Nobody writes the loss. */
     int accumulate;     /* The loss is added to what it held. */
-    int by_value;       /* The rate is an argument. */
+    int by_value;       /* What is added is an argument; 2: one that comes with the feed. */
     int stale;          /* Recorded: reads `other`, where launched it reads w. */
     int skip_commit;    /* Recorded without the commit. */
     int noise;          /* Adds something that fresh launches do not repeat. */
@@ -51,7 +51,7 @@ static struct {
     CUstream feeder;    /* Copies x on a stream of its own, */
     int feeder_waits;   /* and the step waits for it. */
     int to_adopted;
-    uint64_t counter_now;
+    uint64_t counter_now, fed_step;
     unsigned feeds, enqueues, rewinds, recordings, progress_calls, stop_at;
     uint64_t random;
     float host_x[64][N]; /* Page-locked by nobody: copied at the call. */
@@ -87,6 +87,7 @@ static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t k)
     (void)user;
     (void)step;
     t.feeds++;
+    t.fed_step = t.period ? k % (uint64_t)t.period : k;
     if (t.feed_once && t.feeds > (unsigned)t.feed_once)
         return STEPGRAPH_OK;
     fill_x(k, x);
@@ -140,7 +141,7 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
     }
     update(stream, tmp, inside && t.stale == 1 + (t.recordings > 1) * 99 ? t.other : w, x, rate, n);
     if (t.by_value)
-        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)k }, &n });
+        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)(t.by_value == 2 ? t.fed_step : k) }, &n });
     if (t.host_counter)
         launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ (float)t.counter_now++ }, &n });
     if (t.noise && (inside || t.enqueues > (unsigned)t.quiet))
@@ -1374,6 +1375,39 @@ START_TEST(search_has_the_inputs_of_the_bad_step)
 }
 END_TEST
 
+/* So does what the host puts into its launches by itself. */
+START_TEST(search_feeds_the_bad_step_before_it_is_recorded)
+{
+    t.by_value = t.period = 2;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+}
+END_TEST
+
+/* Where the search finds nothing, what end let pass is named. */
+START_TEST(memory_that_no_pin_covers_is_suspected)
+{
+    t.skip_commit = 1;
+    recorded();
+    /* Every recording lacks the commit. */
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_CLEAN, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.cause, "");
+    stepgraph_check_destroy(t.check);
+    drop_step(t.step);
+    t.once = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    SAYS("perhaps because of this", "once", "no pin covers");
+}
+END_TEST
+
 /* Where recordings lay scratch out differently, only states and outputs can be compared: the commit is the first to show it. */
 START_TEST(search_does_without_scratch_that_moves)
 {
@@ -1649,6 +1683,8 @@ static Suite *make(void)
     tcase_add_test(place, search_finds_a_later_node);
     tcase_add_test(place, search_goes_back_before_each_prefix);
     tcase_add_test(place, search_has_the_inputs_of_the_bad_step);
+    tcase_add_test(place, search_feeds_the_bad_step_before_it_is_recorded);
+    tcase_add_test(place, memory_that_no_pin_covers_is_suspected);
     tcase_add_test(place, search_does_without_scratch_that_moves);
     tcase_add_test(place, search_says_where_recordings_differ_in_shape);
     tcase_add_test(place, search_clones_where_nodes_cannot_be_disabled);
