@@ -274,6 +274,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
         if (status == STEPGRAPH_OK || is_grave(status))
             break;
         sg__lane_failed(loop, lane, status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_WHY_MEMORY : STEPGRAPH_WHY_BROKEN, NULL);
+        sg__loop_forget(loop);
         *started = false;
         return STEPGRAPH_OK;
     default:
@@ -312,6 +313,8 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     if (status != STEPGRAPH_OK)
         return sg__log_failure(loop->session, status);
     loop->k = k;
+    if (!loop->rehearsing) /* What an earlier turn saved is about that turn. */
+        sg__loop_forget(loop);
     do {
         if (lane->phase == SG__PHASE_CHECK && loop->check.enqueue != NULL && !declared(loop, k, turn->flags) &&
             !loop->retry.set) {

@@ -845,6 +845,41 @@ START_TEST(check_by_callbacks_costs_no_turn)
 }
 END_TEST
 
+static bool breaks;
+
+static void train_by_value_and_break(uint64_t k)
+{
+    train_by_value(k);
+    if (breaks)
+        (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(copy_of_the_pins_is_not_used_for_another_turn)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    breaks = false;
+    without_loop(40, train_by_value, want);
+    loop_make(&config);
+    go(0, 20, train_by_value_and_break);
+    RUNG(RERECORD, SCALAR);
+    /* A recording of another key is prepared for, and cannot begin. */
+    turn.key = 1;
+    go(20, 23, train_by_value_and_break);
+    driver_fails("cuStreamBeginCapture", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(take(23, train_by_value_and_break), STEPGRAPH_TURN_FALLBACK);
+    no_driver_fails();
+    go(24, 30, train_by_value_and_break);
+    turn.key = 0;
+    breaks = true;
+    ck_assert_uint_eq(take(30, train_by_value_and_break), STEPGRAPH_TURN_FALLBACK);
+    breaks = false;
+    go(31, 40, train_by_value_and_break);
+    same_as(want);
+}
+END_TEST
+
 /* ---- keys ------------------------------------------------------------------------------------------------------------ */
 
 static void go_keys(uint64_t from, uint64_t to, uint64_t keys)
@@ -1302,6 +1337,7 @@ static Suite *make(void)
     tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
     tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);
     tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
+    add_controlled_test(proofs, copy_of_the_pins_is_not_used_for_another_turn);
     tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
 
     tcase_add_test(keys, each_key_has_a_graph);
