@@ -237,7 +237,8 @@ static void release(sg__check *check)
     if (check->event != session->hung)
         sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)check->event);
     for (uint32_t i = 0; i < check->steps; i++)
-        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)check->behind[i]);
+        if (check->behind[i] != session->hung)
+            sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)check->behind[i]);
     free(check->records);
     free(check->feeds_before);
     free(check->feeds_after);

@@ -91,7 +91,7 @@ static stepgraph_status open_prefix(sg__search *search, sg__prefix *prefix, cons
         prefix->nodes[prefix->n++] = (uint32_t)i;
         all = all && (can_be_disabled(node->type) || node->type == CU_GRAPH_NODE_TYPE_EMPTY);
         if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-            return unable(search, "node %zu (%s) allocates or frees memory: such a graph can neither run in part nor be cloned", i, node->name);
+            return unable(search, "node %zu (%s) allocates or frees memory: such a graph can neither run in part nor be cloned", i, sg__node_name(node));
     }
     prefix->enabled = prefix->n;
     return all ? instantiate(search, prefix->graph, &prefix->exec) : STEPGRAPH_OK;
@@ -236,8 +236,8 @@ static stepgraph_status record(sg__search *search)
 static stepgraph_status note_difference(void *user, const sg__graph_difference *difference)
 {
     sg__search *search = user;
-    const stepgraph_pin *before = sg__pin_at(search->check->session, difference->before);
-    const stepgraph_pin *after = sg__pin_at(search->check->session, difference->after);
+    const stepgraph_pin *before = sg__pin_at(search->check->session, difference->values[0]);
+    const stepgraph_pin *after = sg__pin_at(search->check->session, difference->values[1]);
 
     search->scratch_moves |= before != NULL && after != NULL && before->role == STEPGRAPH_ROLE_SCRATCH && after->role == STEPGRAPH_ROLE_SCRATCH;
     return STEPGRAPH_OK;
@@ -245,10 +245,10 @@ static stepgraph_status note_difference(void *user, const sg__graph_difference *
 
 static stepgraph_status compare_recordings(sg__search *search)
 {
+    sg__graph *const graphs[2] = {&search->check->step->read, &search->second->read};
     sg__graph_mismatch mismatch = {0};
     uint64_t bytes = 0;
-    stepgraph_status status = sg__graph_compare(search->check->session->driver, &search->check->step->read, &search->second->read,
-                                                note_difference, search, &mismatch, &bytes);
+    stepgraph_status status = sg__graph_compare(search->check->session->driver, 2, graphs, note_difference, search, &mismatch, &bytes);
 
     if (status == STEPGRAPH_OK && mismatch.text[0] != '\0')
         return unable(search, "the second recording has other nodes, from node %u on: %.180s", mismatch.node, mismatch.text);
@@ -287,7 +287,7 @@ static void name_cause(sg__search *search, const stepgraph_audit *audit, uint32_
     const stepgraph_finding *best = NULL;
 
     for (uint64_t i = 0; audit != NULL && i < audit->summary.kept; i++) {
-        const stepgraph_finding *f = &audit->findings[i];
+        const stepgraph_finding *f = sg__audit_at(audit, i);
         bool frozen = f->kind == STEPGRAPH_FINDING_MOVED_POINTER || f->kind == STEPGRAPH_FINDING_CHANGING_SCALAR;
         if (best == NULL && (f->fault != 0 || frozen))
             best = f;
@@ -307,8 +307,8 @@ static void name_suspect(sg__check *check)
     const stepgraph_audit *audit = check->step->audit;
 
     for (uint64_t i = 0; audit != NULL && i < audit->summary.kept && summary->cause[0] == '\0'; i++)
-        if (audit->findings[i].kind != STEPGRAPH_FINDING_UNREAD)
-            snprintf(summary->cause, sizeof summary->cause, "perhaps because of this, which was let pass: %.440s", audit->findings[i].text);
+        if (sg__audit_at(audit, i)->kind != STEPGRAPH_FINDING_UNREAD)
+            snprintf(summary->cause, sizeof summary->cause, "perhaps because of this, which was let pass: %.440s", sg__audit_at(audit, i)->text);
 }
 
 static stepgraph_status find(sg__search *search)
@@ -356,7 +356,7 @@ static stepgraph_status find(sg__search *search)
     }
     summary->search = STEPGRAPH_SEARCH_FOUND;
     summary->node = search->graphs[0].nodes[high - 1];
-    snprintf(summary->node_name, sizeof summary->node_name, "%s", search->check->step->read.nodes[summary->node].name);
+    snprintf(summary->node_name, sizeof summary->node_name, "%s", sg__node_name(&search->check->step->read.nodes[summary->node]));
     snprintf(summary->stage, sizeof summary->stage, "%s", sg__stage_of_node(search->check->step, summary->node));
     snprintf(summary->search_text, sizeof summary->search_text, "the first node that does something else than in a recording of step %llu%s",
              (unsigned long long)(search->check->config.first + search->step),

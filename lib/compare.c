@@ -1,4 +1,4 @@
-/* Two recordings compared: what differs from one step to the next is what a replay would freeze. */
+/* Recordings compared: what differs from one step to the next is what a replay would freeze. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,189 +6,263 @@
 #include "audit_p.h"
 #include "structs.h"
 
+/* A struct beyond this is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
+enum { SMALL_STRUCT = 64 };
+
 typedef struct comparison {
-    const stepgraph_step *a, *b;
+    const stepgraph_step **steps; /* Recordings of step k, then those of step k + 1, each in the order of recording. */
+    size_t n_a, n;
     stepgraph_audit *audit;
-    sg__graph_difference *noise; /* What differs between two recordings of the same step, in order. */
-    size_t n_noise, noise_room;
+    sg__host_memory host;
 } comparison;
 
-/* ---- padding ----------------------------------------------------------------------------------------------------- */
+/* What a finding is about: a word of all recordings, or a part of it. */
+typedef struct change {
+    const sg__graph_difference *d;
+    uint32_t offset, bytes;
+    size_t other; /* The recording that is held against the first, */
+    uint64_t before, after; /* and what each of the two has. */
+} change;
 
-static int by_position(const void *a, const void *b)
+/* ---- several recordings ------------------------------------------------------------------------------------------ */
+
+/* The recordings after the first, those of step k + 1 before those of step k: 1 to n - 1. */
+static size_t other_of(const comparison *c, size_t i)
 {
-    const sg__graph_difference *x = a, *y = b;
-
-    if (x->node != y->node)
-        return x->node < y->node ? -1 : 1;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    if (x->argument != y->argument)
-        return x->argument < y->argument ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+    return i <= c->n - c->n_a ? c->n_a + i - 1 : i - (c->n - c->n_a);
 }
 
-static stepgraph_status note_noise(void *user, const sg__graph_difference *difference)
+/* Some bytes of the word, in one recording. */
+static uint64_t part_of(const sg__graph_difference *d, size_t g, uint32_t at, uint32_t bytes)
 {
-    comparison *c = user;
+    return d->values[g] >> 8 * at & (bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : UINT64_MAX);
+}
 
-    if (c->n_noise == c->noise_room) {
-        size_t room = c->noise_room != 0 ? 2 * c->noise_room : 64;
-        sg__graph_difference *larger = realloc(c->noise, room * sizeof *larger);
-        if (larger == NULL)
-            return sg__fail_memory("host", room * sizeof *larger);
-        c->noise = larger;
-        c->noise_room = room;
+/* A part of a word, with the first recording that has another value there; false: none has. */
+static bool changes(const comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes, change *out)
+{
+    *out = (change){.d = d, .offset = d->offset + at, .bytes = bytes, .before = part_of(d, 0, at, bytes)};
+    for (size_t i = 1; i < c->n; i++) {
+        out->other = other_of(c, i);
+        out->after = part_of(d, out->other, at, bytes);
+        if (out->after != out->before)
+            return true;
     }
-    c->noise[c->n_noise++] = *difference;
-    return STEPGRAPH_OK;
+    return false;
+}
+
+/* The bits of a part that differ between recordings of the same step. */
+static uint64_t noise_of(const comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes)
+{
+    uint64_t noise = 0;
+
+    for (size_t g = 1; g < c->n; g++)
+        if (g != c->n_a)
+            noise |= part_of(d, g, at, bytes) ^ part_of(d, g - 1, at, bytes);
+    return noise;
+}
+
+/* Goes on by the same amount from each recording to the next, as what a host counts does. Two recordings cannot show that. */
+static bool is_steady(const comparison *c, const sg__graph_difference *d, uint32_t at)
+{
+    uint32_t amount = (uint32_t)(part_of(d, 1, at, 4) - part_of(d, 0, at, 4));
+
+    for (size_t g = 2; g < c->n; g++)
+        if ((uint32_t)(part_of(d, g, at, 4) - part_of(d, g - 1, at, 4)) != amount)
+            return false;
+    return c->n > 2 && amount != 0;
+}
+
+/* Both steps were recorded more than once, and each time the value was that of the step. */
+static bool is_told_by_step(const comparison *c, const sg__graph_difference *d)
+{
+    return c->n_a > 1 && c->n - c->n_a > 1 && noise_of(c, d, 0, 8) == 0;
 }
 
 /* ---- what a difference is ---------------------------------------------------------------------------------------- */
 
 /* A value's text: its bytes, and what they are as a number where that makes sense. */
-static void describe_scalars(const sg__graph_difference *d, char *text, size_t bytes)
+static void describe_scalars(const change *x, char *text, size_t bytes)
 {
     float f[2];
     double g[2];
-    uint32_t low[2] = {(uint32_t)d->before, (uint32_t)d->after};
+    uint32_t low[2] = {(uint32_t)x->before, (uint32_t)x->after};
 
-    if (d->bytes == 4) {
+    if (x->bytes == 4) {
         memcpy(&f[0], &low[0], 4);
         memcpy(&f[1], &low[1], 4);
         snprintf(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
                  (int32_t)low[0], (int32_t)low[1]);
-    } else if (d->bytes == 8) {
-        memcpy(&g[0], &d->before, 8);
-        memcpy(&g[1], &d->after, 8);
-        snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)d->before,
-                 (unsigned long long)d->after, g[0], g[1], (long long)d->before, (long long)d->after);
+    } else if (x->bytes == 8) {
+        memcpy(&g[0], &x->before, 8);
+        memcpy(&g[1], &x->after, 8);
+        snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
+                 (unsigned long long)x->after, g[0], g[1], (long long)x->before, (long long)x->after);
     } else {
-        snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", d->bytes, (unsigned long long)d->before,
-                 (unsigned long long)d->after, (unsigned long long)d->before, (unsigned long long)d->after);
+        snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", x->bytes, (unsigned long long)x->before,
+                 (unsigned long long)x->after, (unsigned long long)x->before, (unsigned long long)x->after);
     }
 }
 
-static void begin(const comparison *c, stepgraph_finding *f, stepgraph_finding_kind kind, const sg__graph_difference *d, char *place,
-                  size_t bytes)
+/* A finding about a change; *out is NULL where nobody will read it. */
+static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, bool fault, const change *x, sg__finding **out)
 {
-    sg__finding_begin(f, kind, c->a, d->node);
-    f->argument = d->argument; /* Also which part of a shape it is, for the words. */
-    f->offset = d->offset;
-    f->bytes = d->bytes;
-    f->before = d->before;
-    f->after = d->after;
-    sg__finding_place(f, d->place, place, bytes);
-    if (d->place != SG__WORD_ARGUMENT)
-        f->argument = UINT32_MAX;
+    stepgraph_status status = sg__audit_add(c->audit, kind, fault, c->steps[0], x->d->node, out);
+
+    if (*out == NULL)
+        return status;
+    sg__finding_place(*out, x->d->place, x->d->argument, x->offset);
+    (*out)->said.bytes = x->bytes;
+    (*out)->said.before = x->before;
+    (*out)->said.after = x->after;
+    return status;
 }
 
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
-static stepgraph_status report_scalar(comparison *c, const sg__graph_difference *d, const sg__graph_difference *whole)
+static stepgraph_status report_scalar(const comparison *c, const change *x, const sg__graph_difference *whole)
 {
-    char place[192], values[256], as_double[128] = "";
-    stepgraph_finding f;
+    char values[256], as_double[128] = "";
+    stepgraph_status status;
+    sg__finding *f;
     double g[2];
 
-    begin(c, &f, STEPGRAPH_FINDING_CHANGING_SCALAR, d, place, sizeof place);
-    describe_scalars(d, values, sizeof values);
+    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, true, x, &f);
+    if (f == NULL)
+        return status;
+    describe_scalars(x, values, sizeof values);
     if (whole != NULL) {
-        memcpy(&g[0], &whole->before, 8);
-        memcpy(&g[1], &whole->after, 8);
+        memcpy(&g[0], &whole->values[0], 8);
+        memcpy(&g[1], &whole->values[x->other], 8);
         snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
     }
-    snprintf(f.text, sizeof f.text, "%s   changing scalar   %s%s", place, values, as_double);
-    snprintf(f.advice, sizeof f.advice, "%s",
-             d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
-                                           : "record again for each such value, or make it the same in every step");
-    return sg__audit_add(c->audit, &f);
+    snprintf(f->said.text, sizeof f->said.text, "changing scalar   %s%s", values, as_double);
+    snprintf(f->said.advice, sizeof f->said.advice, "%s",
+             x->d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
+                                              : "record again for each such value, or make it the same in every step");
+    return status;
+}
+
+/* Bytes that are no value of the step's; why says how that shows. */
+static stepgraph_status report_unclassified(const comparison *c, const change *x, const char *why)
+{
+    stepgraph_status status;
+    sg__finding *f;
+
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
+    if (f != NULL)
+        snprintf(f->said.text, sizeof f->said.text, "unclassified   %llx -> %llx: %s", (unsigned long long)x->before,
+                 (unsigned long long)x->after, why);
+    return status;
+}
+
+static stepgraph_status report_noise(const comparison *c, const change *x)
+{
+    return report_unclassified(c, x, "differs between two recordings of the same step too, so it is padding");
+}
+
+static stepgraph_status report_counter(const comparison *c, const change *x)
+{
+    char why[256];
+
+    snprintf(why, sizeof why,
+             "goes on by %d in every recording and stands in a struct of %zu bytes, so it is taken for a counter that was left over there; if the "
+             "kernel reads it, make it a CELL",
+             (int32_t)(uint32_t)(part_of(x->d, 1, x->offset - x->d->offset, 4) - x->before), x->d->extent);
+    return report_unclassified(c, x, why);
 }
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
  * than the next step would. */
-static const stepgraph_pin *shared_scratch(const comparison *c, CUdeviceptr before, CUdeviceptr after)
+static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after)
 {
-    sg__place a = sg__resolve(c->a, before), b = sg__resolve(c->b, after);
-    const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? c->a->session->pins[a.pin] : NULL;
+    sg__place a = sg__resolve(one, before), b = sg__resolve(other, after);
+    const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? one->session->pins[a.pin] : NULL;
 
     return pin != NULL && pin->role == STEPGRAPH_ROLE_SCRATCH ? pin : NULL;
 }
 
-/* What to do about a pointer that moved; without fault where it moved within scratch. */
-static void advise(const comparison *c, stepgraph_finding *f, const char *otherwise)
+/* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
+static void advise(const comparison *c, stepgraph_finding *f, const stepgraph_pin *scratch, const char *otherwise)
 {
-    const stepgraph_pin *scratch = shared_scratch(c, f->before, f->after);
-    const stepgraph_pin *former = sg__former_state(c->a->session, f->before);
+    const stepgraph_pin *former = sg__former_state(c->steps[0]->session, f->before);
 
-    if (scratch != NULL) {
-        f->fault = 0;
+    if (scratch != NULL)
         snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
-    } else if (former != NULL) {
+    else if (former != NULL)
         snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
-    } else {
+    else
         snprintf(f->advice, sizeof f->advice, "%s", otherwise);
+}
+
+static stepgraph_status report_pointer(const comparison *c, const change *x)
+{
+    const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
+    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after);
+    char before[160], after[160];
+    stepgraph_status status;
+    sg__finding *f;
+
+    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, x, &f);
+    if (f == NULL)
+        return status;
+    sg__describe_address(one, x->before, x->d->node, before, sizeof before);
+    sg__describe_address(other, x->after, x->d->node, after, sizeof after);
+    snprintf(f->said.text, sizeof f->said.text, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
+             (unsigned long long)x->after, after);
+    advise(c, &f->said, scratch,
+           x->d->place == SG__WORD_HOST
+               ? "give the host function the same argument in every step, or call it outside the step"
+               : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
+    return status;
+}
+
+static stepgraph_status report_topology(const comparison *c, uint32_t node, const char *text)
+{
+    stepgraph_status status;
+    sg__finding *f;
+
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, true, c->steps[0], node, &f);
+    if (f != NULL) {
+        snprintf(f->said.text, sizeof f->said.text, "%s", text);
+        snprintf(f->said.advice, sizeof f->said.advice, "a graph repeats the same nodes: record one graph for each form that the step can take");
     }
+    return status;
 }
 
-static stepgraph_status report_pointer(comparison *c, const sg__graph_difference *d)
+static stepgraph_status report_source(const comparison *c, size_t index, size_t g)
 {
-    stepgraph_finding f;
-    char place[192], before[120], after[120];
+    const stepgraph_step *one = c->steps[0], *other = c->steps[g];
+    CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
+    const stepgraph_pin *scratch = shared_scratch(one, before, other, after);
+    char was[160], is[160];
+    stepgraph_status status;
+    sg__finding *f;
 
-    begin(c, &f, STEPGRAPH_FINDING_MOVED_POINTER, d, place, sizeof place);
-    sg__describe_address(c->a, d->before, d->node, before, sizeof before);
-    sg__describe_address(c->b, d->after, d->node, after, sizeof after);
-    snprintf(f.text, sizeof f.text, "%s   moved pointer   0x%llx (%s) -> 0x%llx (%s)", place, (unsigned long long)d->before, before,
-             (unsigned long long)d->after, after);
-    advise(c, &f, d->place == SG__WORD_HOST
-                      ? "give the host function the same argument in every step, or call it outside the step"
-                      : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
-    return sg__audit_add(c->audit, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, one, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.bytes = 8;
+    f->said.before = before;
+    f->said.after = after;
+    sg__describe_address(one, before, SG__NO_NODE, was, sizeof was);
+    sg__describe_address(other, after, SG__NO_NODE, is, sizeof is);
+    snprintf(f->said.text, sizeof f->said.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
+             one->sources[index].pin->name, before, was, after, is);
+    advise(c, &f->said, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    return status;
 }
 
-static stepgraph_status report_noise(comparison *c, const sg__graph_difference *d)
-{
-    stepgraph_finding f;
-    char place[192];
-
-    begin(c, &f, STEPGRAPH_FINDING_UNCLASSIFIED, d, place, sizeof place);
-    f.fault = 0;
-    snprintf(f.text, sizeof f.text, "%s   unclassified   %llx -> %llx: differs between two recordings of the same step too, so it is padding", place,
-             (unsigned long long)d->before, (unsigned long long)d->after);
-    return sg__audit_add(c->audit, &f);
-}
-
-static stepgraph_status report_topology(comparison *c, uint32_t node, const char *text)
-{
-    stepgraph_finding f;
-
-    sg__finding_begin(&f, STEPGRAPH_FINDING_TOPOLOGY, c->a, node);
-    snprintf(f.text, sizeof f.text, "%s", text);
-    snprintf(f.advice, sizeof f.advice, "a graph repeats the same nodes: record one graph for each form that the step can take");
-    return sg__audit_add(c->audit, &f);
-}
-
-static stepgraph_status report_source(comparison *c, const sg__source *before, const sg__source *after)
-{
-    stepgraph_finding f;
-    char was[120], is[120];
-
-    sg__finding_begin(&f, STEPGRAPH_FINDING_MOVED_POINTER, c->a, SG__NO_NODE);
-    f.bytes = 8;
-    f.before = before->address;
-    f.after = after->address;
-    sg__describe_address(c->a, before->address, SG__NO_NODE, was, sizeof was);
-    sg__describe_address(c->b, after->address, SG__NO_NODE, is, sizeof is);
-    snprintf(f.text, sizeof f.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)", before->pin->name,
-             before->address, was, after->address, is);
-    advise(c, &f, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
-    return sg__audit_add(c->audit, &f);
-}
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* A null pointer may become a real one; other small numbers are no addresses. */
 static bool like_address(uint64_t value)
 {
     return value == 0 || (value >= 0x10000 && value < (uint64_t)1 << 57);
+}
+
+static bool is_known(const comparison *c, size_t g, uint64_t value)
+{
+    return like_address(value) && sg__resolve(c->steps[g], value).where != SG__NOWHERE;
 }
 
 /* Both in the same allocation of the graph's own, at the same byte of it. */
@@ -201,167 +275,355 @@ static bool same_in_graph(const sg__graph *a, CUdeviceptr before, const sg__grap
 }
 
 /* A library's workspace that the graph allocates, and our own lists, stand elsewhere in each recording. */
-static bool is_the_same(const comparison *c, sg__where where_before, CUdeviceptr before, sg__where where_after, CUdeviceptr after)
+static bool is_the_same(const comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after)
 {
-    if (where_before == SG__IN_GRAPH && where_after == SG__IN_GRAPH)
-        return same_in_graph(&c->a->read, before, &c->b->read, after);
-    return where_before == SG__IN_TABLE && where_after == SG__IN_TABLE;
+    sg__where a, b;
+
+    if (before == after)
+        return true;
+    a = sg__resolve(c->steps[0], before).where;
+    if (a != SG__IN_GRAPH && a != SG__IN_TABLE)
+        return false;
+    b = sg__resolve(c->steps[g], after).where;
+    return a == b && (a == SG__IN_TABLE || same_in_graph(&c->steps[0]->read, before, &c->steps[g]->read, after));
 }
+
+/* An address that stands for other memory in some recording. */
+static bool moves(const comparison *c, const sg__graph_difference *d, change *out)
+{
+    *out = (change){.d = d, .offset = d->offset, .bytes = d->bytes, .before = d->values[0]};
+    for (size_t i = 1; i < c->n; i++) {
+        out->other = other_of(c, i);
+        out->after = d->values[out->other];
+        if (!is_the_same(c, out->before, out->other, out->after))
+            return true;
+    }
+    return false;
+}
+
+/* ---- bytes that are left over ------------------------------------------------------------------------------------ */
+
+/* Whether the driver knows memory there. Where it cannot be asked, it may. */
+static bool driver_knows(const stepgraph_session *session, uint64_t address)
+{
+    const sg__driver *driver = session->driver;
+    CUcontext before;
+    sg__allocation item;
+    bool known;
+
+    if (driver->CtxPushCurrent(session->context) != CUDA_SUCCESS)
+        return true;
+    known = sg__allocation_ask(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
+    driver->CtxPopCurrent(&before);
+    sg__error_clear();
+    return known;
+}
+
+/* An address of the host's own memory, which no kernel can use: page-locked memory is the driver's too. */
+static bool is_host_address(comparison *c, size_t g, uint64_t value)
+{
+    const stepgraph_session *session = c->steps[0]->session;
+
+    return value != 0 && like_address(value) && !is_known(c, g, value) && sg__host_memory_holds(&c->host, value, false) &&
+           sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+}
+
+static bool is_plain_float(uint32_t bits)
+{
+    uint32_t exponent = bits >> 23 & 0xff;
+
+    return bits == 0 || (exponent > 127 - 40 && exponent < 127 + 40);
+}
+
+/* A value of its own whose padding, behind it, happens to be the upper part of an address: a count or a flag; a float if it is the step's and
+ * the whole is not likely to be an address. */
+static bool is_value_below_address(comparison *c, const change *x)
+{
+    const sg__graph_difference *d = x->d;
+    bool counts = true, flags = true;
+
+    for (size_t g = 0; g < c->n; g++) {
+        counts &= (uint32_t)d->values[g] < 0x10000;
+        flags &= (d->values[g] & 0xff) < 16 && d->values[g] >> 8 == d->values[0] >> 8;
+    }
+    if (counts || flags)
+        return true;
+    return c->n_a > 1 && c->n - c->n_a > 1 && noise_of(c, d, 0, 4) == 0 && (x->before >> 32 == x->after >> 32 || noise_of(c, d, 4, 4) != 0) &&
+           is_plain_float((uint32_t)x->before) && is_plain_float((uint32_t)x->after) &&
+           !(sg__host_memory_holds(&c->host, x->before, true) && sg__host_memory_holds(&c->host, x->after, true));
+}
+
+/* Whether the word is an address of host memory in some recording, so that whatever it is in the others no kernel reads it. */
+static bool is_left_over(comparison *c, const change *x)
+{
+    const sg__graph_difference *d = x->d;
+
+    if (d->bytes != 8 || is_value_below_address(c, x))
+        return false;
+    for (size_t g = 0; g < c->n; g++) {
+        /* Numbers are as low as that too, and one that each step has of its own is more likely a number. */
+        if (d->values[g] >> 32 == 0 && is_told_by_step(c, d))
+            continue;
+        if (is_host_address(c, g, d->values[g]))
+            return true;
+    }
+    return false;
+}
+
+static stepgraph_status report_left_over(const comparison *c, const change *x)
+{
+    return report_unclassified(c, x, "an address in the host's own memory, in one recording at least, which no kernel can use: left over there");
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 /* A struct may hold padding, and several values in one word. An argument of 1, 2, 4 or 8 bytes is taken for one value. */
-static bool in_struct(const comparison *c, const sg__graph_difference *d)
+static bool in_struct(const sg__graph_difference *d)
 {
-    size_t bytes = d->place == SG__WORD_ARGUMENT ? sg__argument_bytes(&c->a->read, d->node, d->argument) : 0;
-
-    return bytes > 8 || (bytes & (bytes - 1)) != 0;
+    return d->extent > 8 || (d->extent & (d->extent - 1)) != 0;
 }
 
-/* How many of the four bytes that differ are a value and no padding: all, if they stay in a recording of the same step; all, if they go on
- * by the same amount, as the host's own counter does; else those in front of the first that does not stay, since padding comes last. */
-static unsigned int bytes_of_value(uint32_t a, uint32_t b, uint32_t again)
-{
-    uint32_t noise = b ^ again, mask;
-    unsigned int n = 0;
+/* What four bytes of a struct are. */
+typedef struct half {
+    change change;
+    uint32_t bytes; /* How many of them are a value. */
+    bool counter;   /* They are, but only of a counter that seems to be left over. */
+} half;
 
-    if (a == b)
-        return 0;
-    if (noise == 0 || b - a == again - b)
-        return 4;
-    while ((noise >> 8 * n & 0xff) == 0)
-        n++;
-    mask = (uint32_t)(((uint64_t)1 << 8 * n) - 1);
-    return ((a ^ b) & mask) != 0 ? n : 0;
+/* All four are a value if they stay in all recordings of the same step, or if they go on by the same amount, as the host's own counter does;
+ * else those in front of the first that does not stay, since padding comes last. */
+static half look_at_half(const comparison *c, const sg__graph_difference *d, uint32_t at)
+{
+    uint32_t bytes = d->bytes > at + 4 ? 4 : d->bytes - at, n = 0;
+    half h = {.bytes = 0};
+    uint64_t noise;
+
+    if (d->bytes <= at || !changes(c, d, at, bytes, &h.change))
+        return h;
+    noise = noise_of(c, d, at, bytes);
+    if (noise == 0) {
+        h.bytes = bytes;
+    } else if (bytes == 4 && is_steady(c, d, at)) {
+        h.bytes = bytes;
+        h.counter = d->extent > SMALL_STRUCT;
+    } else if (d->extent <= SMALL_STRUCT) {
+        while ((noise >> 8 * n & 0xff) == 0)
+            n++;
+        h.bytes = n > 0 && changes(c, d, at, n, &h.change) ? n : 0;
+    }
+    return h;
 }
 
-static stepgraph_status report_part(comparison *c, const sg__graph_difference *d, unsigned int offset, unsigned int bytes)
+static stepgraph_status report_half(const comparison *c, const half *h)
 {
-    const uint64_t mask = ((uint64_t)1 << 8 * bytes) - 1;
-    bool upper = offset == 4 && bytes == 4 && (uint32_t)d->before == (uint32_t)d->after;
-    sg__graph_difference part = *d;
+    const sg__graph_difference *d = h->change.d;
+    bool upper = h->change.offset != d->offset && h->bytes == 4 && (uint32_t)d->values[0] == (uint32_t)d->values[h->change.other];
 
-    part.offset += offset;
-    part.bytes = bytes < d->bytes ? bytes : d->bytes;
-    part.before = d->before >> 8 * offset & mask;
-    part.after = d->after >> 8 * offset & mask;
-    return report_scalar(c, &part, upper ? d : NULL);
+    if (h->bytes == 0)
+        return STEPGRAPH_OK;
+    return h->counter ? report_counter(c, &h->change) : report_scalar(c, &h->change, upper ? d : NULL);
 }
 
-/* A word of a struct: name the value in it that changed, or say that it is padding. */
-static stepgraph_status classify_in_struct(comparison *c, const sg__graph_difference *d)
+/* A word of a struct: name the value in it that changed, or say why there is none. */
+static stepgraph_status classify_in_struct(comparison *c, const change *x)
 {
-    const sg__graph_difference *noise = c->n_noise > 0 ? bsearch(d, c->noise, c->n_noise, sizeof *c->noise, by_position) : NULL;
-    uint64_t again = noise != NULL ? noise->after : d->after;
-    unsigned int low = bytes_of_value((uint32_t)d->before, (uint32_t)d->after, (uint32_t)again);
-    unsigned int high = bytes_of_value((uint32_t)(d->before >> 32), (uint32_t)(d->after >> 32), (uint32_t)(again >> 32));
-    stepgraph_status status = STEPGRAPH_OK;
+    half low = look_at_half(c, x->d, 0), high = look_at_half(c, x->d, 4);
+    stepgraph_status status;
 
-    if (low == 0 && high == 0)
-        return report_noise(c, d);
-    if (low == 4 && high == 4)
-        return report_scalar(c, d, NULL);
-    if (low != 0)
-        status = report_part(c, d, 0, low);
-    return status == STEPGRAPH_OK && high != 0 ? report_part(c, d, 4, high) : status;
+    if (low.bytes == 0 && high.bytes == 0)
+        return report_noise(c, x);
+    if (is_left_over(c, x))
+        return report_left_over(c, x);
+    if (low.bytes == 4 && high.bytes == 4 && !low.counter && !high.counter)
+        return report_scalar(c, x, NULL);
+    status = report_half(c, &low);
+    return status == STEPGRAPH_OK ? report_half(c, &high) : status;
+}
+
+/* An argument that is one value. What differs each time may be a seed. A byte that does, and is neither true nor false, is what the place of a
+ * struct without members happens to hold. */
+static stepgraph_status classify_whole(comparison *c, const change *x)
+{
+    bool truth = true;
+
+    for (size_t g = 0; g < c->n; g++)
+        truth &= x->d->values[g] <= 1;
+    if (x->bytes == 1 && !truth && noise_of(c, x->d, 0, 1) != 0)
+        return report_noise(c, x);
+    return is_left_over(c, x) ? report_left_over(c, x) : report_scalar(c, x, NULL);
+}
+
+/* A pointer that moved is one in all recordings: in none of them does the place hold something else. */
+static stepgraph_status classify_pointer(comparison *c, const change *x)
+{
+    for (size_t g = 0; g < c->n; g++) {
+        if (!like_address(x->d->values[g]))
+            return report_unclassified(c, x, "an address in one recording and none in another: left over there");
+        if (is_host_address(c, g, x->d->values[g]))
+            return report_left_over(c, x);
+    }
+    return report_pointer(c, x);
+}
+
+static stepgraph_status classify_argument(comparison *c, const change *x)
+{
+    if (x->bytes == 8 && like_address(x->before) && like_address(x->after) &&
+        (is_known(c, 0, x->before) || is_known(c, x->other, x->after)))
+        return classify_pointer(c, x);
+    return in_struct(x->d) ? classify_in_struct(c, x) : classify_whole(c, x);
 }
 
 static stepgraph_status classify(void *user, const sg__graph_difference *d)
 {
     comparison *c = user;
-    sg__where before = d->bytes == 8 ? sg__resolve(c->a, d->before).where : SG__NOWHERE;
-    sg__where after = d->bytes == 8 ? sg__resolve(c->b, d->after).where : SG__NOWHERE;
-    bool operand = d->place == SG__WORD_SOURCE || d->place == SG__WORD_DESTINATION;
     char text[256];
+    change x;
 
-    if (is_the_same(c, before, d->before, after, d->after))
+    if (d->bytes == 8 ? !moves(c, d, &x) : !changes(c, d, 0, d->bytes, &x))
         return STEPGRAPH_OK;
-    if (d->place == SG__WORD_FUNCTION) {
-        snprintf(text, sizeof text, "node %u is kernel '%.80s' in the first recording and '%.80s' in the second", d->node,
-                 c->a->read.nodes[d->node].name, c->b->read.nodes[d->node].name);
+    switch (d->place) {
+    case SG__WORD_FUNCTION:
+        snprintf(text, sizeof text, "node %u is kernel '%.80s' in the first recording and '%.80s' in the %s", d->node,
+                 sg__node_name(&c->steps[0]->read.nodes[d->node]), sg__node_name(&c->steps[x.other]->read.nodes[d->node]), sg__ordinal(x.other));
         return report_topology(c, d->node, text);
-    }
-    if (d->place == SG__WORD_HOST && d->argument == 0) {
-        snprintf(text, sizeof text, "node %u calls another host function in the second recording", d->node);
+    case SG__WORD_HOST:
+        if (d->argument != 0)
+            return report_pointer(c, &x);
+        snprintf(text, sizeof text, "node %u calls another host function in the %s recording", d->node, sg__ordinal(x.other));
         return report_topology(c, d->node, text);
+    case SG__WORD_SOURCE:
+    case SG__WORD_DESTINATION:
+        return report_pointer(c, &x);
+    case SG__WORD_ARGUMENT:
+        return classify_argument(c, &x);
+    default:
+        return report_scalar(c, &x, NULL);
     }
-    if (operand || d->place == SG__WORD_HOST ||
-        ((before != SG__NOWHERE || after != SG__NOWHERE) && like_address(d->before) && like_address(d->after)))
-        return report_pointer(c, d);
-    return in_struct(c, d) ? classify_in_struct(c, d) : report_scalar(c, d, NULL);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
-static stepgraph_status compare(comparison *c, const stepgraph_step *again)
+/* Commits keep their addresses in lists of their own, in the order of the calls. */
+static stepgraph_status compare_sources(const comparison *c)
 {
-    const sg__driver *driver = c->a->session->driver;
-    sg__graph *a = (sg__graph *)&c->a->read; /* Its cache of layouts may grow. */
-    sg__graph *b = (sg__graph *)&c->b->read;
-    sg__graph_mismatch mismatch;
     stepgraph_status status = STEPGRAPH_OK;
-    uint64_t bytes;
 
-    c->audit->summary.nodes = c->a->read.n_nodes;
-    c->audit->summary.kernels = c->a->stats.nodes[STEPGRAPH_KIND_KERNEL];
-    c->audit->summary.unread = c->a->read.n_unread;
-    if (again != NULL) {
-        status = sg__graph_compare(driver, b, &again->read, note_noise, c, &mismatch, &bytes);
-        if (status == STEPGRAPH_OK && c->n_noise > 0)
-            qsort(c->noise, c->n_noise, sizeof *c->noise, by_position);
-    }
-    if (status == STEPGRAPH_OK)
-        status = sg__graph_compare(driver, a, &c->b->read, classify, c, &mismatch, &bytes);
-    c->audit->summary.bytes = bytes;
-    if (status == STEPGRAPH_OK && mismatch.text[0] != '\0')
-        status = report_topology(c, mismatch.node, mismatch.text);
-    /* Commits keep their addresses in lists of their own, in the order of the calls. */
-    for (size_t i = 0; i < c->a->n_sources && i < c->b->n_sources && status == STEPGRAPH_OK; i++)
-        if (c->a->sources[i].address != c->b->sources[i].address &&
-            !is_the_same(c, sg__resolve(c->a, c->a->sources[i].address).where, c->a->sources[i].address,
-                         sg__resolve(c->b, c->b->sources[i].address).where, c->b->sources[i].address))
-            status = report_source(c, &c->a->sources[i], &c->b->sources[i]);
-    return status == STEPGRAPH_OK ? sg__audit_finish(c->audit) : status;
+    for (size_t k = 0; k < c->steps[0]->n_sources; k++)
+        for (size_t i = 1; i < c->n && status == STEPGRAPH_OK; i++) {
+            const stepgraph_step *other = c->steps[other_of(c, i)];
+            if (k >= other->n_sources || is_the_same(c, c->steps[0]->sources[k].address, other_of(c, i), other->sources[k].address))
+                continue;
+            status = report_source(c, k, other_of(c, i));
+            break;
+        }
+    return status;
 }
 
-static stepgraph_status check(const stepgraph_step *step, const stepgraph_step *other)
+static void sum_up(const comparison *c)
 {
-    if (step == NULL || other == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "two recorded steps are compared: a pointer is NULL");
-    if (step->session != other->session)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "steps '%s' and '%s' belong to different sessions", step->name, other->name);
+    stepgraph_audit_summary *summary = &c->audit->summary;
+    const stepgraph_step *first = c->steps[0];
+
+    c->audit->recordings = (uint32_t)c->n;
+    summary->nodes = first->read.n_nodes;
+    summary->kernels = first->stats.nodes[STEPGRAPH_KIND_KERNEL];
+    summary->unread = first->read.n_unread;
+    /* Counted when it was read. */
+    summary->addresses = first->audit->summary.addresses;
+    summary->in_pins = first->audit->summary.in_pins;
+    summary->in_graph = first->audit->summary.in_graph;
+    for (size_t g = 0; g < c->n; g++)
+        summary->read_ns += c->steps[g]->audit->summary.read_ns;
+}
+
+static stepgraph_status compare(comparison *c)
+{
+    const uint64_t began = sg__audit_clock();
+    sg__graph **graphs = malloc(c->n * sizeof *graphs);
+    sg__graph_mismatch mismatch;
+    stepgraph_status status;
+
+    if (graphs == NULL)
+        return sg__fail_memory("host", c->n * sizeof *graphs);
+    for (size_t g = 0; g < c->n; g++)
+        graphs[g] = (sg__graph *)&c->steps[g]->read; /* Its cache of layouts may grow. */
+    sum_up(c);
+    status = sg__graph_compare(c->steps[0]->session->driver, c->n, graphs, classify, c, &mismatch, &c->audit->summary.bytes);
+    if (status == STEPGRAPH_OK && mismatch.text[0] != '\0')
+        status = report_topology(c, mismatch.node, mismatch.text);
+    if (status == STEPGRAPH_OK)
+        status = compare_sources(c);
+    if (status == STEPGRAPH_OK)
+        status = sg__audit_finish(c->audit);
+    c->audit->summary.compare_ns = sg__audit_clock() - began;
+    sg__host_memory_free(&c->host);
+    free(graphs);
+    return status;
+}
+
+static stepgraph_status check(const stepgraph_step *step, const stepgraph_step *first)
+{
+    if (step == NULL || first == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "recorded steps are compared: a pointer is NULL");
+    if (step->session != first->session)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "steps '%s' and '%s' belong to different sessions", first->name, step->name);
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' has no live graph to compare: record it first", step->name);
     return STEPGRAPH_OK;
 }
 
-stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, const stepgraph_step *b, const stepgraph_step *b_again,
-                                         stepgraph_audit **audit_out)
+/* The first n_a of n steps are step k. */
+static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step **steps, stepgraph_audit **audit_out)
 {
-    comparison c = {.a = a, .b = b};
-    stepgraph_status status;
+    comparison c = {.steps = steps, .n_a = n_a, .n = n};
+    stepgraph_status status = STEPGRAPH_OK;
     char title[256];
 
-    sg__error_clear();
     if (audit_out == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no place for the report: audit_out is NULL");
-    status = check(a, b);
-    if (status == STEPGRAPH_OK)
-        status = check(b, a);
-    if (status == STEPGRAPH_OK && b_again != NULL)
-        status = check(b_again, a);
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = check(steps[i], steps[0]);
     if (status != STEPGRAPH_OK)
         return status;
-    snprintf(title, sizeof title, "step '%.100s', compared with '%.100s',", a->name, b->name);
+    snprintf(title, sizeof title, "step '%.100s', compared with '%.100s',", steps[0]->name, steps[n_a]->name);
     c.audit = sg__audit_new(title);
     if (c.audit == NULL)
         return STEPGRAPH_ERR_MEMORY;
-    status = compare(&c, b_again);
-    free(c.noise);
+    status = compare(&c);
     if (status != STEPGRAPH_OK) {
         stepgraph_audit_destroy(c.audit);
         return status;
     }
     *audit_out = c.audit;
     return STEPGRAPH_OK;
+}
+
+stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, const stepgraph_step *b, const stepgraph_step *b_again,
+                                         stepgraph_audit **audit_out)
+{
+    const stepgraph_step *steps[] = {a, b, b_again};
+
+    sg__error_clear();
+    return compare_steps(1, b_again != NULL ? 3 : 2, steps, audit_out);
+}
+
+stepgraph_status stepgraph_audit_compare_many(size_t n_a, stepgraph_step *const *a, size_t n_b, stepgraph_step *const *b,
+                                              stepgraph_audit **audit_out)
+{
+    const stepgraph_step **steps;
+    stepgraph_status status;
+
+    sg__error_clear();
+    if (n_a == 0 || n_b == 0 || a == NULL || b == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to compare: of each step at least one recording is needed");
+    steps = malloc((n_a + n_b) * sizeof *steps);
+    if (steps == NULL)
+        return sg__fail_memory("host", (n_a + n_b) * sizeof *steps);
+    for (size_t i = 0; i < n_a + n_b; i++)
+        steps[i] = i < n_a ? a[i] : b[i - n_a];
+    status = compare_steps(n_a, n_a + n_b, steps, audit_out);
+    free(steps);
+    return status;
 }
 
 /* Record one step through the host's callback. */
@@ -397,7 +659,7 @@ static stepgraph_status record(stepgraph_session *session, const stepgraph_audit
 
 stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgraph_audit_config *given, stepgraph_audit **audit_out)
 {
-    stepgraph_step *steps[3] = {NULL, NULL, NULL};
+    stepgraph_step *steps[4] = {NULL, NULL, NULL, NULL};
     stepgraph_audit_config config;
     stepgraph_error_info why;
     stepgraph_status status;
@@ -412,12 +674,12 @@ stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgr
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the enqueue callback is NULL");
     if (config.reserved != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the reserved field of stepgraph_audit_config is not 0");
-    for (uint64_t i = 0; i < 3 && status == STEPGRAPH_OK; i++)
-        status = record(session, &config, config.first + (i < 2 ? i : 1), &steps[i]);
+    for (uint64_t i = 0; i < 4 && status == STEPGRAPH_OK; i++)
+        status = record(session, &config, config.first + i / 2, &steps[i]);
     if (status == STEPGRAPH_OK)
-        status = stepgraph_audit_compare(steps[0], steps[1], steps[2], audit_out);
+        status = stepgraph_audit_compare_many(2, steps, 2, steps + 2, audit_out);
     sg__error_get(&why);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         stepgraph_step_destroy(steps[i]);
     (void)sg__error_set(&why);
     return status;

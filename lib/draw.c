@@ -77,7 +77,7 @@ static void draw_dot(drawing *d)
             stage = mine;
         }
         fprintf(d->file, "    n%u [label=", i);
-        put_quoted(d->file, d->graph.nodes[i].name);
+        put_quoted(d->file, sg__node_name(&d->graph.nodes[i]));
         fprintf(d->file, "];\n");
     }
     if (stage[0] != '\0')
@@ -96,6 +96,12 @@ static void draw_dot(drawing *d)
     fprintf(d->file, "}\n");
 }
 
+/* For programs, so as it is. */
+static const char *whole_name(const sg__graph_node *node)
+{
+    return node->layout != NULL && node->layout->name != NULL ? sg__name_whole(node->layout->name) : sg__node_kind_name(node->type);
+}
+
 static void draw_json(drawing *d)
 {
     bool first;
@@ -107,7 +113,7 @@ static void draw_json(drawing *d)
         fprintf(d->file, "%s\n  {\"index\": %u, \"kind\": ", i > 0 ? "," : "", i);
         put_quoted(d->file, sg__node_kind_name(d->graph.nodes[i].type)[0] == 'k' ? "kernel" : sg__node_kind_name(d->graph.nodes[i].type));
         fprintf(d->file, ", \"name\": ");
-        put_quoted(d->file, d->graph.nodes[i].name);
+        put_quoted(d->file, whole_name(&d->graph.nodes[i]));
         fprintf(d->file, ", \"stage\": ");
         put_quoted(d->file, sg__stage_of_node(d->step, i));
         fprintf(d->file, ", \"pins\": [");
@@ -129,7 +135,7 @@ static void draw_json(drawing *d)
 static stepgraph_status read_all(drawing *d)
 {
     const sg__driver *driver = d->step->session->driver;
-    stepgraph_status status = sg__graph_read(driver, d->step->graph, &d->graph);
+    stepgraph_status status = sg__graph_read(driver, d->step->graph, NULL, NULL, &d->graph);
 
     if (status != STEPGRAPH_OK)
         return status;
@@ -141,7 +147,9 @@ static stepgraph_status read_all(drawing *d)
             word++;
         d->first_word[i] = word;
     }
-    return sg__graph_edges_read(driver, &d->graph, &d->edges);
+    status = sg__graph_edges_read(driver, &d->graph, &d->edges);
+    sg__graph_edges_sort(&d->edges);
+    return status;
 }
 
 stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path)

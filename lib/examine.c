@@ -1,14 +1,26 @@
 /* The audit of one recording: the graph, read back and held against the registry, the counter and what the driver knows. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit_p.h"
 
+/* Where a pin is. */
+typedef struct extent {
+    CUdeviceptr start, end;
+} extent;
+
+enum { UNKNOWN = 256 };
+
 typedef struct examination {
     stepgraph_step *step;
     stepgraph_audit *audit;
     bool *used; /* By index of the session's pins. */
+    extent *pins; /* The same, side by side: nearly every word is looked up in them. */
+    size_t n_pins;
+    uint64_t in_pins; /* Words of arguments that lie in them. */
+    uint64_t unknown[UNKNOWN]; /* Words that the driver was asked about last, and that mean nothing to it: left-over bytes come again. */
     const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address. */
     size_t n_formers;
     uint64_t unregistered; /* Words outside the registry. */
@@ -78,19 +90,98 @@ static const char *advice(stepgraph_finding_kind kind)
     }
 }
 
-static stepgraph_status add(examination *e, stepgraph_finding *finding)
+static stepgraph_status begin(examination *e, stepgraph_finding_kind kind, bool fault, uint32_t node, sg__finding **out)
 {
-    finding->fault = (e->step->flags & permission((stepgraph_finding_kind)finding->kind)) == 0;
-    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
-    return sg__audit_add(e->audit, finding);
+    stepgraph_status status = sg__audit_add(e->audit, kind, fault, e->step, node, out);
+
+    if (*out != NULL)
+        snprintf((*out)->said.advice, sizeof(*out)->said.advice, "%s", advice(kind));
+    return status;
+}
+
+/* A finding, which is a fault unless the step allows it. *out is NULL where nobody will read it. */
+static stepgraph_status add(examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
+{
+    return begin(e, kind, (e->step->flags & permission(kind)) == 0, node, out);
 }
 
 /* Worth knowing, and no fault. */
-static stepgraph_status note(examination *e, stepgraph_finding *finding)
+static stepgraph_status note(examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
 {
-    finding->fault = 0;
-    snprintf(finding->advice, sizeof finding->advice, "%s", advice((stepgraph_finding_kind)finding->kind));
-    return sg__audit_add(e->audit, finding);
+    return begin(e, kind, false, node, out);
+}
+
+static void say(sg__finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(sg__finding *finding, const char *format, ...)
+{
+    va_list arguments;
+
+    if (finding == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(finding->said.text, sizeof finding->said.text, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- pins -------------------------------------------------------------------------------------------------------- */
+
+static int by_former(const void *a, const void *b)
+{
+    const stepgraph_pin *const *x = a, *const *y = b;
+
+    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
+}
+
+/* What is asked of pins for every word, side by side, in one walk over them: where they are, and as sg__former_state() where they were. */
+static stepgraph_status gather_pins(examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+
+    e->n_pins = session->n_pins;
+    e->pins = malloc((e->n_pins + 1) * sizeof *e->pins);
+    e->used = calloc(e->n_pins + 1, sizeof *e->used);
+    e->formers = malloc((e->n_pins + 1) * sizeof *e->formers);
+    if (e->pins == NULL || e->used == NULL || e->formers == NULL)
+        return sg__fail_memory("host", e->n_pins * (sizeof *e->pins + sizeof *e->formers));
+    for (size_t i = 0; i < e->n_pins; i++) {
+        const stepgraph_pin *pin = session->pins[i];
+        e->pins[i] = (extent){.start = pin->address, .end = pin->address + pin->bytes};
+        if (pin->former != 0 && pin->role == STEPGRAPH_ROLE_STATE)
+            e->formers[e->n_formers++] = pin;
+    }
+    if (e->n_formers > 0)
+        qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+    return STEPGRAPH_OK;
+}
+
+/* Index of the pin that holds address; n_pins: none does. */
+static size_t pin_at(const examination *e, CUdeviceptr address)
+{
+    const extent *base = e->pins;
+    size_t n = e->n_pins;
+
+    if (n == 0 || address < base[0].start || address >= base[n - 1].end)
+        return e->n_pins;
+    while (n > 1) { /* Without a branch that depends on what is found. */
+        size_t half = n / 2;
+        base += base[half].start <= address ? half : 0;
+        n -= half;
+    }
+    return address < base->end ? (size_t)(base - e->pins) : e->n_pins;
+}
+
+/* An address in a pin needs no further look. */
+static bool settle(void *user, uint64_t value)
+{
+    examination *e = user;
+    size_t pin = pin_at(e, value);
+
+    if (pin == e->n_pins)
+        return false;
+    e->used[pin] = true;
+    e->in_pins++;
+    return true;
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
@@ -140,20 +231,24 @@ static stepgraph_status reconcile_copies(examination *e, stepgraph_kind kind, ui
 {
     const stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[kind] - ours, counted = sg__counted(step->session, kind) - step->counted_before[kind];
-    stepgraph_finding f;
+    stepgraph_status status;
+    sg__finding *f;
 
     if (counted <= recorded)
         return STEPGRAPH_OK;
-    sg__finding_begin(&f, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
-    f.before = counted;
-    f.after = recorded;
-    snprintf(f.text, sizeof f.text,
-             "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another stream, and "
-             "ran at once",
-             (unsigned long long)counted,
-             kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
-             (unsigned long long)recorded);
-    return note(e, &f);
+    status = note(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.before = counted;
+    f->said.after = recorded;
+    say(f,
+        "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another "
+        "stream, and ran at "
+        "once",
+        (unsigned long long)counted,
+        kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
+        (unsigned long long)recorded);
+    return status;
 }
 
 /* Kernels that were counted but not recorded went to another stream, and a replay would do without them. By stage where they are marked. */
@@ -161,7 +256,8 @@ static stepgraph_status reconcile_kernels(examination *e)
 {
     stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
-    stepgraph_finding finding;
+    stepgraph_status status;
+    sg__finding *f;
     char stages[256];
 
     if (counted <= recorded) {
@@ -171,13 +267,16 @@ static stepgraph_status reconcile_kernels(examination *e)
         return STEPGRAPH_OK;
     }
     sg__stages_escaped(step, stages, sizeof stages);
-    sg__finding_begin(&finding, STEPGRAPH_FINDING_ESCAPED, step, SG__NO_NODE);
-    finding.before = counted;
-    finding.after = recorded;
-    snprintf(finding.text, sizeof finding.text,
-             "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran at once",
-             (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
-    return add(e, &finding);
+    status = add(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->said.before = counted;
+    f->said.after = recorded;
+    say(f,
+        "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran "
+        "at once",
+        (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
+    return status;
 }
 
 static stepgraph_status reconcile(examination *e)
@@ -203,48 +302,47 @@ static stepgraph_status examine_nodes(examination *e)
 {
     const sg__graph *graph = &e->step->read;
     stepgraph_status status = STEPGRAPH_OK;
-    stepgraph_finding f;
+    sg__finding *f;
 
     if (graph->n_nodes == 0) {
-        sg__finding_begin(&f, STEPGRAPH_FINDING_EMPTY, e->step, SG__NO_NODE);
-        snprintf(f.text, sizeof f.text, "nothing was recorded: the work went to another stream or device than the session's");
-        status = add(e, &f);
+        status = add(e, STEPGRAPH_FINDING_EMPTY, SG__NO_NODE, &f);
+        say(f, "nothing was recorded: the work went to another stream or device than the session's");
     }
     for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++)
         if (graph->nodes[i].type == CU_GRAPH_NODE_TYPE_HOST) {
-            sg__finding_begin(&f, STEPGRAPH_FINDING_HOST_FUNCTION, e->step, i);
-            snprintf(f.text, sizeof f.text, "node %u  host function: it is called at every replay, with the argument of the recording", i);
-            status = add(e, &f);
+            status = add(e, STEPGRAPH_FINDING_HOST_FUNCTION, i, &f);
+            say(f, "node %u  host function: it is called at every replay, with the argument of the recording", i);
         }
     for (size_t i = 0; i < graph->n_owned && status == STEPGRAPH_OK; i++)
         if (!freed_in_graph(graph, graph->owned[i].start)) {
-            sg__finding_begin(&f, STEPGRAPH_FINDING_ALLOCATION, e->step, graph->owned[i].node);
-            f.before = graph->owned[i].start;
-            snprintf(f.text, sizeof f.text, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
-                     graph->owned[i].node, graph->owned[i].bytes);
-            status = add(e, &f);
+            status = add(e, STEPGRAPH_FINDING_ALLOCATION, graph->owned[i].node, &f);
+            say(f, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
+                graph->owned[i].node, graph->owned[i].bytes);
+            if (f != NULL)
+                f->said.before = graph->owned[i].start;
         }
     for (size_t i = 0; i < graph->n_unread && status == STEPGRAPH_OK; i++) {
-        sg__finding_begin(&f, STEPGRAPH_FINDING_UNREAD, e->step, graph->unread[i]);
-        snprintf(f.text, sizeof f.text, "node %u  %.96s: its contents could not be read, so its addresses were not checked", graph->unread[i],
-                 f.node_name);
-        status = note(e, &f);
+        status = note(e, STEPGRAPH_FINDING_UNREAD, graph->unread[i], &f);
+        if (f != NULL)
+            say(f, "node %u  %s: its contents could not be read, so its addresses were not checked", graph->unread[i],
+                sg__node_name(&graph->nodes[graph->unread[i]]));
     }
     return status;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* A finding about one word; place gets where it stands. */
-static void begin_word(const examination *e, stepgraph_finding *f, stepgraph_finding_kind kind, const sg__graph_word *word, char *place,
-                       size_t bytes)
+/* A finding about one word. */
+static stepgraph_status add_word(examination *e, stepgraph_finding_kind kind, const sg__graph_word *word, sg__finding **out)
 {
-    sg__finding_begin(f, kind, e->step, word->node);
-    f->argument = word->place == SG__WORD_ARGUMENT ? word->argument : UINT32_MAX;
-    f->offset = word->offset;
-    f->bytes = 8;
-    f->before = word->value;
-    sg__finding_place(f, (sg__word_place)word->place, place, bytes);
+    stepgraph_status status = add(e, kind, word->node, out);
+
+    if (*out != NULL) {
+        sg__finding_place(*out, (sg__word_place)word->place, word->argument, word->offset);
+        (*out)->said.bytes = 8;
+        (*out)->said.before = word->value;
+    }
+    return status;
 }
 
 /* Whether an operand is host memory, or may be: what the driver was not told, and does not know, is pageable. */
@@ -287,28 +385,6 @@ static stepgraph_status remember(examination *e, const sg__graph_word *word, boo
     return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
-static int by_former(const void *a, const void *b)
-{
-    const stepgraph_pin *const *x = a, *const *y = b;
-
-    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
-}
-
-/* As sg__former_state() for all of them, to be asked for every word. */
-static stepgraph_status gather_formers(examination *e)
-{
-    const stepgraph_session *session = e->step->session;
-
-    e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
-    if (e->formers == NULL)
-        return sg__fail_memory("host", (session->n_pins + 1) * sizeof *e->formers);
-    for (size_t i = 0; i < session->n_pins; i++)
-        if (session->pins[i]->role == STEPGRAPH_ROLE_STATE && session->pins[i]->former != 0)
-            e->formers[e->n_formers++] = session->pins[i];
-    qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
-    return STEPGRAPH_OK;
-}
-
 static const stepgraph_pin *former_at(const examination *e, CUdeviceptr address)
 {
     size_t low = 0, high = e->n_formers;
@@ -343,22 +419,20 @@ static stepgraph_status examine_unknown(examination *e, const sg__graph_word *wo
 {
     const sg__allocation *seen = sg__allocation_at(&e->step->session->seen, word->value);
     bool freed = seen != NULL || word->type == CU_MEMORYTYPE_DEVICE;
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     if (word->place == SG__WORD_ARGUMENT && seen == NULL)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, place, sizeof place);
+    status = add_word(e, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, &f);
     if (freed && seen == NULL)
-        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: no device memory is there", place, (unsigned long long)word->value);
+        say(f, "freed   0x%llx: no device memory is there", (unsigned long long)word->value);
     else if (seen != NULL)
-        snprintf(f.text, sizeof f.text, "%s   freed   0x%llx: %llu bytes stood there once", place, (unsigned long long)word->value,
-                 (unsigned long long)seen->bytes);
+        say(f, "freed   0x%llx: %llu bytes stood there once", (unsigned long long)word->value, (unsigned long long)seen->bytes);
     else
-        snprintf(f.text, sizeof f.text, "%s   pageable host memory   0x%llx: read or written at every replay", place,
-                 (unsigned long long)word->value);
-    return add(e, &f);
+        say(f, "pageable host memory   0x%llx: read or written at every replay", (unsigned long long)word->value);
+    return status;
 }
 
 /* The operand of a copy or a set begins in a pin: it must end there too, or in the pin that follows without a gap. */
@@ -366,19 +440,20 @@ static stepgraph_status examine_reach(examination *e, const sg__graph_word *word
 {
     const stepgraph_session *session = e->step->session;
     CUdeviceptr end = word->value + word->bytes, covered = pin->address + pin->bytes;
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address == covered; i++)
         covered += session->pins[i]->bytes;
     if (covered >= end)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, STEPGRAPH_FINDING_UNREGISTERED, word, place, sizeof place);
-    f.bytes = (uint32_t)word->bytes;
-    snprintf(f.text, sizeof f.text, "%s   0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", place,
-             (unsigned long long)word->value, (unsigned long long)word->bytes, pin->name, end - covered);
-    return add(e, &f);
+    status = add_word(e, STEPGRAPH_FINDING_UNREGISTERED, word, &f);
+    if (f != NULL)
+        f->said.bytes = (uint32_t)word->bytes;
+    say(f, "0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", (unsigned long long)word->value,
+        (unsigned long long)word->bytes, pin->name, end - covered);
+    return status;
 }
 
 /* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
@@ -392,16 +467,16 @@ static stepgraph_status watch_pin(examination *e, const sg__graph_word *word, co
 /* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
 static stepgraph_status examine_table(examination *e, const sg__graph_word *word)
 {
-    stepgraph_finding f;
-    char place[256];
+    stepgraph_status status;
+    sg__finding *f;
 
     if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
         return STEPGRAPH_OK;
     e->unregistered++;
-    begin_word(e, &f, STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
-    snprintf(f.text, sizeof f.text, "%s   replaced   0x%llx: the memory there was freed, and the library was given the address", place,
-             (unsigned long long)word->value);
-    return add(e, &f);
+    status = add_word(e, STEPGRAPH_FINDING_REPLACED, word, &f);
+    say(f, "replaced   0x%llx: the memory there was freed, and the library was given the address",
+        (unsigned long long)word->value);
+    return status;
 }
 
 /* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
@@ -409,11 +484,13 @@ static stepgraph_status examine_table(examination *e, const sg__graph_word *word
 static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 {
     const stepgraph_session *session = e->step->session;
-    const stepgraph_pin *pin = sg__pin_at(session, address - 1);
+    size_t index = pin_at(e, address - 1);
+    const stepgraph_pin *pin;
     sg__allocation item;
 
-    if (pin == NULL || address == session->commit_table)
-        return pin != NULL;
+    if (index == e->n_pins || address == session->commit_table)
+        return index != e->n_pins;
+    pin = session->pins[index];
     for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
         if (sg__table_holds(step->tables, address))
             return true;
@@ -423,14 +500,19 @@ static bool is_end_of_pin(const examination *e, CUdeviceptr address)
 
 static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
 {
-    sg__place where = sg__resolve(e->step, word->value);
+    const bool argument = word->place == SG__WORD_ARGUMENT;
+    uint64_t *unknown = &e->unknown[(word->value >> 3 ^ word->value >> 12) % UNKNOWN];
     stepgraph_finding_kind kind;
     sg__allocation *allocation;
     stepgraph_status status;
-    stepgraph_finding f;
-    char place[256], what[160];
+    sg__place where;
+    sg__finding *f;
+    char what[160];
     bool known;
 
+    if (argument && *unknown == word->value)
+        return STEPGRAPH_OK;
+    where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if ((where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && word->place == SG__WORD_ARGUMENT &&
         is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
@@ -438,6 +520,8 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
         status = remember(e, word, &known);
         if (status != STEPGRAPH_OK)
             return status;
+        if (!known && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
+            *unknown = word->value;
         if (!known)
             return examine_unknown(e, word);
         where = sg__resolve(e->step, word->value);
@@ -464,10 +548,12 @@ static stepgraph_status examine_word(examination *e, const sg__graph_word *word)
     if (allocation->reported && (e->step->flags & permission(kind)) != 0)
         return STEPGRAPH_OK;
     allocation->reported = true;
-    begin_word(e, &f, kind, word, place, sizeof place);
-    sg__describe_address(e->step, word->value, word->node, what, sizeof what);
-    snprintf(f.text, sizeof f.text, "%s   0x%llx (%s)", place, (unsigned long long)word->value, what);
-    return add(e, &f);
+    status = add_word(e, kind, word, &f);
+    if (f != NULL) {
+        sg__describe_address(e->step, word->value, word->node, what, sizeof what);
+        say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
+    }
+    return status;
 }
 
 /* New values that commits read through their lists, where the scan does not see them. */
@@ -475,12 +561,13 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
 {
     stepgraph_session *session = e->step->session;
     sg__place where = sg__resolve(e->step, source->address);
-    stepgraph_finding f;
+    stepgraph_status status;
+    sg__finding *f;
     char what[160];
 
     if (where.where == SG__NOWHERE) {
         sg__allocation item;
-        stepgraph_status status = sg__allocation_ask(session->driver, source->address, &item);
+        status = sg__allocation_ask(session->driver, source->address, &item);
         if (status == STEPGRAPH_OK && item.type != 0 && sg__allocation_add(&e->step->allocations, &item) == NULL)
             status = STEPGRAPH_ERR_MEMORY;
         if (status != STEPGRAPH_OK)
@@ -490,12 +577,15 @@ static stepgraph_status examine_source(examination *e, const sg__source *source)
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
         return STEPGRAPH_OK;
     e->unregistered++;
-    sg__finding_begin(&f, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
-                      e->step, SG__NO_NODE);
-    f.before = source->address;
-    sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
-    snprintf(f.text, sizeof f.text, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
-    return add(e, &f);
+    status = add(
+        e, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
+        SG__NO_NODE, &f);
+    if (f != NULL) {
+        f->said.before = source->address;
+        sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
+        say(f, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
+    }
+    return status;
 }
 
 /* The first word that lies in a pin; NULL: only lists of commits have it. */
@@ -507,25 +597,30 @@ static const sg__graph_word *first_word_in(const sg__graph *graph, const stepgra
     return NULL;
 }
 
-/* The pin's memory is gone; why says how. */
+/* The pin's memory is gone; why says how. Words in pins were not kept, so the graph is read once more. */
 static stepgraph_status report_adopted(examination *e, const stepgraph_pin *pin, const char *why)
 {
-    const sg__graph_word *word = first_word_in(&e->step->read, pin);
+    const sg__driver *driver = e->step->session->driver;
+    const sg__graph_word *word;
+    stepgraph_finding_kind kind;
     stepgraph_status status;
-    stepgraph_finding f;
     sg__allocation now;
-    char place[256] = "";
+    sg__finding *f;
+    sg__graph all;
 
-    status = sg__allocation_ask(e->step->session->driver, pin->address, &now);
-    if (status != STEPGRAPH_OK)
-        return status;
-    if (word != NULL)
-        begin_word(e, &f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, word, place, sizeof place);
-    else
-        sg__finding_begin(&f, now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED, e->step, SG__NO_NODE);
-    f.before = pin->address;
-    snprintf(f.text, sizeof f.text, "%.180s%s%.300s", place, place[0] != '\0' ? "   " : "", why);
-    return add(e, &f);
+    status = sg__graph_read(driver, e->step->graph, NULL, NULL, &all);
+    if (status == STEPGRAPH_OK)
+        status = sg__allocation_ask(driver, pin->address, &now);
+    if (status == STEPGRAPH_OK) {
+        word = first_word_in(&all, pin);
+        kind = now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED;
+        status = word != NULL ? add_word(e, kind, word, &f) : add(e, kind, SG__NO_NODE, &f);
+        say(f, "%.300s", why);
+        if (f != NULL)
+            f->said.before = pin->address;
+    }
+    sg__graph_free(&all);
+    return status;
 }
 
 /* Adopted memory may have gone while the step recorded. */
@@ -563,8 +658,9 @@ static void mark_used(examination *e)
     const stepgraph_step *step = e->step;
     const stepgraph_session *session = step->session;
 
-    for (size_t i = 0; i < step->read.n_words; i++)
-        mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
+    for (size_t i = 0; i < step->read.n_words; i++) /* Arguments are settled already, or in no pin. */
+        if (step->read.words[i].place != SG__WORD_ARGUMENT)
+            mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
     for (size_t i = 0; i < step->n_sources; i++) {
         mark_range(e, step->sources[i].pin->address, 1);
         mark_range(e, step->sources[i].address, step->sources[i].pin->bytes);
@@ -576,7 +672,7 @@ static void mark_used(examination *e)
 static stepgraph_status examine_addresses(examination *e)
 {
     stepgraph_step *step = e->step;
-    stepgraph_status status = gather_formers(e);
+    stepgraph_status status = STEPGRAPH_OK;
 
     for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
         status = examine_word(e, &step->read.words[i]);
@@ -655,6 +751,7 @@ static stepgraph_status look(examination *e)
     e->audit->summary.nodes = e->step->stats.nodes_total;
     e->audit->summary.kernels = e->step->stats.nodes[STEPGRAPH_KIND_KERNEL];
     e->audit->summary.unread = e->step->stats.nodes_unread;
+    e->audit->summary.addresses = e->audit->summary.in_pins = e->in_pins;
     mark_used(e);
     status = reconcile(e);
     if (status == STEPGRAPH_OK)
@@ -669,24 +766,25 @@ static stepgraph_status look(examination *e)
 stepgraph_status sg__step_examine(stepgraph_step *step)
 {
     examination e = {.step = step};
+    const uint64_t began = sg__audit_clock();
     stepgraph_status status;
     char title[128];
 
-    status = sg__graph_read(step->session->driver, step->graph, &step->read);
-    if (status != STEPGRAPH_OK)
-        return status;
     snprintf(title, sizeof title, "step '%.100s'", step->name);
     e.audit = sg__audit_new(title);
-    e.used = calloc(step->session->n_pins + 1, sizeof *e.used);
-    if (e.used == NULL)
-        status = sg__fail_memory("host", step->session->n_pins);
-    else
-        status = e.audit != NULL ? look(&e) : STEPGRAPH_ERR_MEMORY;
+    status = e.audit != NULL ? gather_pins(&e) : STEPGRAPH_ERR_MEMORY;
+    if (status == STEPGRAPH_OK)
+        status = sg__graph_read(step->session->driver, step->graph, settle, &e, &step->read);
+    if (status == STEPGRAPH_OK)
+        status = look(&e);
+    free(e.pins);
     free(e.used);
     free(e.formers);
     sg__graph_free_words(&step->read);
     if (status == STEPGRAPH_OK)
         status = sg__audit_finish(e.audit);
+    if (status == STEPGRAPH_OK)
+        e.audit->summary.read_ns = sg__audit_clock() - began;
     stepgraph_audit_destroy(step->audit);
     step->audit = e.audit;
     if (status != STEPGRAPH_OK) { /* Half a report is none. */

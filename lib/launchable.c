@@ -69,7 +69,7 @@ static void describe_refusal(stepgraph_step *step, const CUgraphExecUpdateResult
         i++;
     if (info->errorNode != NULL && i < step->read.n_nodes)
         snprintf(step->refusal, sizeof step->refusal, "%s (node %zu, '%.100s')", result_words(info->result), i,
-                 step->read.nodes[i].name);
+                 sg__node_name(&step->read.nodes[i]));
     else
         snprintf(step->refusal, sizeof step->refusal, "%s", result_words(info->result));
 }

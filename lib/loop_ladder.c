@@ -136,7 +136,7 @@ static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
 bool sg__step_escaped(const stepgraph_step *step)
 {
     for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++)
-        if (step->audit->findings[i].kind == STEPGRAPH_FINDING_ESCAPED)
+        if (sg__audit_at(step->audit, i)->kind == STEPGRAPH_FINDING_ESCAPED)
             return true;
     return false;
 }
@@ -164,7 +164,7 @@ bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step
     char words[512];
 
     for (uint64_t i = 0; i < audit->summary.kept; i++) {
-        const stepgraph_finding *f = &audit->findings[i];
+        const stepgraph_finding *f = sg__audit_at(audit, i);
         uint32_t flag = let_pass(f->kind);
         if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
             continue;
@@ -190,12 +190,14 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
     };
 
     for (size_t j = 0; j < sizeof order / sizeof *order; j++)
-        for (uint64_t i = 0; i < audit->summary.kept; i++)
-            if (audit->findings[i].fault != 0 && audit->findings[i].kind == order[j].kind) {
-                *finding_out = &audit->findings[i];
+        for (uint64_t i = 0; i < audit->summary.kept; i++) {
+            const stepgraph_finding *f = sg__audit_at(audit, i);
+            if (f->fault != 0 && f->kind == order[j].kind) {
+                *finding_out = f;
                 return order[j].why;
             }
-    *finding_out = &audit->findings[0];
+        }
+    *finding_out = sg__audit_at(audit, 0);
     return STEPGRAPH_WHY_MOVED;
 }
 

@@ -116,7 +116,7 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
         if (is.type != 0 && is.buffer_id == was->buffer_id)
             continue;
         if (was->node < step->read.n_nodes)
-            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, step->read.nodes[was->node].name, pin_in(step, was, pin, sizeof pin));
+            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
         if (is.type == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
                             "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
@@ -135,26 +135,35 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
 
 static bool owned_by_graph(const stepgraph_step *step, CUdeviceptr address)
 {
+    if (address < step->read.owned_low || address >= step->read.owned_high)
+        return false;
     for (size_t i = 0; i < step->read.n_owned; i++)
         if (address >= step->read.owned[i].start && address < step->read.owned[i].start + step->read.owned[i].bytes)
             return true;
     return false;
 }
 
-sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
+sg__place sg__resolve_outside(const stepgraph_step *step, CUdeviceptr address)
 {
-    const stepgraph_session *session = step->session;
-    sg__place place = {.where = SG__NOWHERE, .pin = sg__pin_index(session, address)};
+    sg__place place = {.where = SG__NOWHERE};
 
-    if (place.pin < session->n_pins && session->pins[place.pin]->address <= address)
-        place.where = SG__IN_PIN;
-    else if (owned_by_graph(step, address))
+    if (owned_by_graph(step, address))
         place.where = SG__IN_GRAPH;
     else if (sg__table_holds(step->tables, address))
         place.where = SG__IN_TABLE;
     else if ((place.allocation = sg__allocation_at(&step->allocations, address)) != NULL)
         place.where = SG__IN_ALLOCATION;
     return place;
+}
+
+sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
+{
+    const stepgraph_session *session = step->session;
+    size_t pin = sg__pin_index(session, address);
+
+    if (pin < session->n_pins && session->pins[pin]->address <= address)
+        return (sg__place){.where = SG__IN_PIN, .pin = pin};
+    return sg__resolve_outside(step, address);
 }
 
 const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdeviceptr address)
@@ -190,15 +199,40 @@ static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, C
         snprintf(text, bytes, "%s '%s' + %llu", role_name(pin->role), pin->name, address - pin->address);
 }
 
+/* An allocator of the host's may have many blocks in one allocation: "+4096 in ", or nothing at its beginning. */
+static const char *within(const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (address != allocation->start)
+        snprintf(text, bytes, "+%llu in ", (unsigned long long)(address - allocation->start));
+    return text;
+}
+
 /* An address right behind a pin may be meant as its end. */
-static void describe_uncovered(const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
+static const char *behind_pin(const stepgraph_session *session, CUdeviceptr address, char *text, size_t bytes)
 {
     const stepgraph_pin *before = sg__pin_at(session, address - 1);
 
+    text[0] = '\0';
     if (before != NULL)
-        snprintf(text, bytes, "%llu bytes that no pin covers, right behind pin '%.80s'", (unsigned long long)allocation->bytes, before->name);
+        snprintf(text, bytes, ", right behind pin '%.80s'", before->name);
+    return text;
+}
+
+static void describe_allocation(const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
+{
+    char offset[32], behind[112];
+    unsigned long long size = allocation->bytes;
+
+    within(allocation, address, offset, sizeof offset);
+    if (allocation->pool)
+        snprintf(text, bytes, "%s%llu bytes of a memory pool, which cannot be verified", offset, size);
+    else if (allocation->type == CU_MEMORYTYPE_HOST)
+        snprintf(text, bytes, "%s%llu bytes of page-locked host memory", offset, size);
+    else if (allocation->device != session->device)
+        snprintf(text, bytes, "%s%llu bytes of device %d", offset, size, allocation->device);
     else
-        snprintf(text, bytes, "%llu bytes that no pin covers", (unsigned long long)allocation->bytes);
+        snprintf(text, bytes, "%s%llu bytes that no pin covers%s", offset, size, behind_pin(session, address, behind, sizeof behind));
 }
 
 void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
@@ -221,14 +255,8 @@ void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint3
         former = sg__former_state(session, address);
         if (former != NULL)
             snprintf(text, bytes, "state '%s' before it was pinned", former->name);
-        else if (place.allocation->pool)
-            snprintf(text, bytes, "%llu bytes of a memory pool, which cannot be verified", (unsigned long long)place.allocation->bytes);
-        else if (place.allocation->type == CU_MEMORYTYPE_HOST)
-            snprintf(text, bytes, "%llu bytes of page-locked host memory", (unsigned long long)place.allocation->bytes);
-        else if (place.allocation->device != session->device)
-            snprintf(text, bytes, "%llu bytes of device %d", (unsigned long long)place.allocation->bytes, place.allocation->device);
         else
-            describe_uncovered(session, place.allocation, address, text, bytes);
+            describe_allocation(session, place.allocation, address, text, bytes);
         return;
     case SG__NOWHERE:
         snprintf(text, bytes, "unknown memory");

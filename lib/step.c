@@ -326,20 +326,41 @@ static void describe_break(stepgraph_step *step, CUresult code)
     sg__step_break(step);
 }
 
-/* Refuse what the audit found to be wrong. The words are those of the report, as far as they fit. */
+/* Refuse what the audit found to be wrong. The words are those of the report: the first faults, and what to do about the very first. */
 static stepgraph_status judge(const stepgraph_step *step)
 {
     const stepgraph_audit *audit = step->audit;
+    const stepgraph_session *session = step->session;
+    const uint64_t faults = audit->summary.faults;
+    const stepgraph_finding *first;
+    stepgraph_error_info said;
+    size_t used, room;
 
-    if (audit->summary.faults == 0) {
-        if (audit->summary.findings > 0)
-            sg__log(step->session, step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING, "%s", audit->text);
+    if (faults == 0) {
+        int32_t level = step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING;
+        /* Only a host that listens pays for the words. */
+        if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= (uint32_t)level)
+            sg__log(session, level, "%s", stepgraph_audit_text(audit));
         return STEPGRAPH_OK;
     }
-    sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be replayed, %llu fault%s in what was recorded; %s", step->name,
-             (unsigned long long)audit->summary.faults, audit->summary.faults != 1 ? "s" : "", audit->findings[0].advice);
-    for (uint64_t i = 0; i < audit->summary.kept && audit->findings[i].fault != 0; i++)
-        sg__fail_line("  %s", audit->findings[i].text);
+    first = sg__audit_at(audit, 0);
+    sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be replayed, %llu fault%s in what was recorded:", step->name,
+             (unsigned long long)faults, faults != 1 ? "s" : "");
+    sg__error_get(&said);
+    used = strlen(said.message);
+    room = sizeof said.message - sizeof "\n  and 18446744073709551615 more\n  " - strlen(first->advice);
+    for (size_t i = 0; i < audit->summary.kept; i++) {
+        const stepgraph_finding *finding = sg__audit_at(audit, i);
+        if (finding->fault == 0)
+            break;
+        used += strlen(finding->text) + sizeof "\n  " - 1;
+        if (i > 0 && used > room) {
+            sg__fail_line("  and %llu more", (unsigned long long)(faults - i));
+            break;
+        }
+        sg__fail_line("  %s", finding->text);
+    }
+    sg__fail_line("  %s", first->advice);
     return STEPGRAPH_ERR_REFUSED;
 }
 

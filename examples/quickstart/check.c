@@ -1,8 +1,10 @@
 /*
- * Introduces stepgraph_check_run(): the same steps launched one by one and replayed, compared bit for bit by the library, before anything
- * is trained by replay. The host gives three callbacks: hand over the inputs of a step, enqueue it, go back to before it.
+ * Introduces stepgraph_check_run(): the same steps launched one by one and replayed, compared bit for bit by the library, before
+ * anything is trained by replay. The host gives three callbacks: hand over the inputs of a step, enqueue it, go back to before
+ * it.
  *
- * The audit refutes; this is the proof. It sees what no argument shows: a batch that is not refreshed, an output that nobody writes.
+ * The audit refutes; this is the proof. It sees what no argument shows: a batch that is not refreshed, an output that nobody
+ * writes.
  */
 #include "quickstart.h"
 

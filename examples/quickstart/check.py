@@ -80,7 +80,7 @@ def break_scalar(folder):
     result = run("--driver", "cusim", "--break", "scalar", "--layers", "2", "--json", str(path))
     check(result.returncode == 3, words_of(result))
     named = re.findall(r"adamw_by_value  arg 7 \+0   changing scalar   4 bytes .*as float ([0-9.e-]+) -> ([0-9.e-]+),", result.stdout)
-    check(len(named) == 9, f"one kernel for each parameter: {result.stdout}")
+    check(len(named) == 1 and "the same in 8 more nodes: " in result.stdout, f"one kernel for each parameter: {result.stdout}")
     check(all(0 < float(before) < float(after) for before, after in named), f"the values: {named}")
     check("make it a CELL" in result.stdout, f"no advice: {result.stdout}")
     check("adamw_by_value  arg 7" in result.stderr and result.stderr.count("\n") == 1, f"not one line: {result.stderr}")

@@ -242,7 +242,8 @@ int audit_judge(const stepgraph_audit *audit);
 
 struct state;
 
-/* Hold replays of steps 0, 1 and 2 against launches of the same steps, from the state `start`, which is there now. Leaves it there. */
+/* Hold replays of steps 0, 1 and 2 against launches of the same steps, from the state `start`, which is there now. Leaves it
+ * there. */
 int check_run(struct model *model, stepgraph_step *step, const struct state *start, const stepgraph_audit *audit,
               stepgraph_check **check_out);
 /* 0 if the replays are right and that was proven; else says what is wrong, and answers EXIT_REFUSED. */

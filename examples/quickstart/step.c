@@ -62,8 +62,9 @@ static int copy_past_the_graph(struct model *model, stepgraph_step *step)
 
     if (launched) /* The step before has read the last batch, */
         TRY(driver_check(driver->wait_for_all(), "cuCtxSynchronize"));
-    TRY(driver_check(driver->to_device_at_once(stepgraph_pin_address(model->ids), model->host_ids, stepgraph_pin_bytes(model->ids)),
-                     "cuMemcpyHtoD"));
+    TRY(driver_check(
+        driver->to_device_at_once(stepgraph_pin_address(model->ids), model->host_ids, stepgraph_pin_bytes(model->ids)),
+        "cuMemcpyHtoD"));
     return launched ? driver_check(driver->wait_for_all(), "cuCtxSynchronize") : 0; /* and this one has the next. */
 }
 

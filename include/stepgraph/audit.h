@@ -24,7 +24,9 @@ typedef enum stepgraph_finding_kind {
     STEPGRAPH_FINDING_MOVED_POINTER = 1,    /**< Another address in the next step: the replay would use the old one. No fault where both lie in
                                                  the same SCRATCH, in which nothing outlives a step. */
     STEPGRAPH_FINDING_CHANGING_SCALAR = 2,  /**< Another value in the next step: the replay would repeat the old one. */
-    STEPGRAPH_FINDING_UNCLASSIFIED = 3,     /**< Bytes of a struct that differ even between two recordings of the *same* step: padding. No
+    STEPGRAPH_FINDING_UNCLASSIFIED = 3,     /**< Bytes of an argument that no kernel reads, as far as one can tell, and that are left over from
+                                                 earlier calls: they differ even between two recordings of the *same* step, or are an address of
+                                                 the host's own memory, or a counter in a struct of more than 64 bytes. The text says which. No
                                                  fault. */
     STEPGRAPH_FINDING_TOPOLOGY = 4,         /**< The two recordings do not hold the same nodes, or not in the same order. */
     STEPGRAPH_FINDING_UNREGISTERED = 5,     /**< Live memory that no pin covers. */
@@ -76,10 +78,12 @@ typedef struct stepgraph_audit_summary {
     uint64_t in_pins;       /**< Those that lie in pins and arenas. */
     uint64_t in_graph;      /**< Those that lie in memory which the graph allocates itself. */
     uint64_t bytes;         /**< Argument bytes compared. */
+    uint64_t read_ns;       /**< Host time that end took to read the recording back and to audit it; of a comparison: of its recordings together. */
+    uint64_t compare_ns;    /**< Host time of comparing them; 0 where there is one recording only. */
 } stepgraph_audit_summary;
 
 /** An empty summary. */
-#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * What stepgraph_step_end() found in one recording.
@@ -106,9 +110,7 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, 
  * @param[in]  a          READY: step k. A host that lets addresses pass unregistered (#STEPGRAPH_STEP_ALLOW_UNREGISTERED) finds here
  *                        whether they stay where they are.
  * @param[in]  b          READY: step k + 1, of the same session.
- * @param[in]  b_again    READY: step k + 1 once more, or NULL. Tells the padding of structs, which differs at random, from values that
- *                        change. An argument of 1, 2, 4 or 8 bytes is a value; so is what goes on by the same amount each time, as a
- *                        counter of the host's own does.
+ * @param[in]  b_again    READY: step k + 1 once more, or NULL. As stepgraph_audit_compare_many() with one recording of step k.
  * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
  *
  * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
@@ -120,6 +122,34 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, 
  */
 STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, const stepgraph_step *b, const stepgraph_step *b_again,
                                                        stepgraph_audit **audit_out);
+
+/**
+ * The same with several recordings of each step: two of each tell values from what is left over in arguments.
+ *
+ * Frameworks pass structs by value that a call fills in part; the rest holds whatever stood there before. A value is the same in all recordings
+ * of one step. What differs between them is left over, with these exceptions: an argument of 1, 2, 4 or 8 bytes is one value, which may be a
+ * seed; and what goes on by the same amount from each recording to the next is a counter of the host's. Such a counter is a fault as an argument
+ * of its own and in a struct of at most 64 bytes; in a larger one it is noted, as no fault.
+ *
+ * An address of host memory that the driver does not know is left over too, since no kernel can use it, and so is what stands in its place in
+ * the other recordings.
+ *
+ * @param[in]  n_a        How many recordings of step k; at least 1.
+ * @param[in]  a          READY, in the order of recording.
+ * @param[in]  n_b        How many of step k + 1; at least 1.
+ * @param[in]  b          READY, recorded after those of step k, in that order, in the same session.
+ * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy(). Findings hold the first recording against the first of
+ *                        the others that differs, those of step k + 1 first.
+ *
+ * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a number is 0, or the steps belong to different sessions.
+ * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
+ * @retval STEPGRAPH_ERR_MEMORY    No host memory.
+ *
+ * @threads{handle} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_audit_compare_many(size_t n_a, stepgraph_step *const *a, size_t n_b, stepgraph_step *const *b,
+                                                            stepgraph_audit **audit_out);
 
 /** Options of stepgraph_audit_record(). Begin with #STEPGRAPH_AUDIT_CONFIG_INIT. */
 typedef struct stepgraph_audit_config {
@@ -136,8 +166,9 @@ typedef struct stepgraph_audit_config {
 #define STEPGRAPH_AUDIT_CONFIG_INIT { sizeof(stepgraph_audit_config), 0, 0, 0, NULL, NULL }
 
 /**
- * Record steps k, k + 1 and k + 1 once more through a callback, and compare them. None of them runs: what the host keeps in variables of its
- * own (a step counter, an allocator's state) has gone on by three steps afterwards, and the device's memory by none.
+ * Record step k twice and step k + 1 twice through a callback, in that order, and compare them as stepgraph_audit_compare_many() does. None of
+ * the four runs: what the host keeps in variables of its own (a step counter, an allocator's state) has gone on by four steps afterwards, and the
+ * device's memory by none.
  *
  * @param[in]  session    Nothing of it records.
  * @param[in]  config     Read before this returns.

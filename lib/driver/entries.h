@@ -64,7 +64,7 @@
     REQUIRED(GraphHostNodeGetParams, 10000, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)) \
     REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
     REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
-    REQUIRED(GraphGetEdges, 10000, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)) \
+    REQUIRED(GraphNodeGetDependencies, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *n)) \
     REQUIRED(GraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *graph)) \
     REQUIRED(GraphNodeSetEnabled, 11060, (CUgraphExec exec, CUgraphNode node, unsigned int enabled)) \
     REQUIRED(GraphClone, 10000, (CUgraph *clone, CUgraph graph)) \

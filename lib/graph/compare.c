@@ -1,179 +1,265 @@
-/* Two graphs, word by word. */
+/* Graphs, word by word. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../error.h"
 #include "arguments.h"
 #include "graph.h"
 
+enum { MOST_WORDS = 9 };
+
+/* What a node of one of the graphs holds beside arguments, in words. */
+typedef uint64_t row[MOST_WORDS];
+
+/* Which words those are. */
+typedef struct word_of {
+    sg__word_place place;
+    uint32_t argument, bytes;
+} word_of;
+
 typedef struct comparison {
     const sg__driver *driver;
-    sg__layouts *layouts;
+    size_t n;
+    sg__graph *const *graphs;
     sg__graph_difference_fn report;
     void *user;
     uint32_t node;
     uint64_t bytes;
+    sg__arguments *arguments; /* Of each graph's node. */
+    row *rows;
+    uint64_t *values; /* One word of each. */
+    const unsigned char **pieces; /* One argument of each. */
 } comparison;
 
-static stepgraph_status differ(comparison *c, sg__word_place place, uint32_t argument, uint32_t offset, uint32_t bytes, uint64_t before,
-                               uint64_t after)
+/* One word of all graphs, from c->values. */
+static stepgraph_status differ(comparison *c, sg__word_place place, uint32_t argument, uint32_t offset, uint32_t bytes, size_t extent)
 {
     const sg__graph_difference difference = {.node = c->node, .place = place, .argument = argument, .offset = offset, .bytes = bytes,
-                                             .before = before, .after = after};
+                                             .extent = extent, .values = c->values};
 
-    c->bytes += bytes;
-    return before == after ? STEPGRAPH_OK : c->report(c->user, &difference);
+    for (size_t g = 1; g < c->n; g++)
+        if (c->values[g] != c->values[0])
+            return c->report(c->user, &difference);
+    return STEPGRAPH_OK;
 }
 
-/* One argument: as 8-byte words, and what is left at its end. */
-static stepgraph_status compare_argument(comparison *c, uint32_t index, const unsigned char *a, const unsigned char *b, size_t bytes)
+/* The first n words of all rows. */
+static stepgraph_status compare_rows(comparison *c, const word_of *words, size_t n)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    size_t g = 1;
+
+    for (size_t i = 0; i < n; i++)
+        c->bytes += words[i].bytes;
+    while (g < c->n && memcmp(c->rows[g], c->rows[0], n * sizeof **c->rows) == 0)
+        g++;
+    for (size_t i = 0; i < n && g < c->n && status == STEPGRAPH_OK; i++) {
+        for (size_t k = 0; k < c->n; k++)
+            c->values[k] = c->rows[k][i];
+        status = differ(c, words[i].place, words[i].argument, 0, words[i].bytes, 0);
+    }
+    return status;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* One argument of all graphs, from c->pieces: as 8-byte words, and what is left at its end. */
+static stepgraph_status compare_argument(comparison *c, uint32_t index, size_t bytes)
+{
+    const size_t n = c->n;
+    stepgraph_status status = STEPGRAPH_OK;
+    size_t g = 1, at = 0;
+
+    c->bytes += bytes;
+    while (g < n && memcmp(c->pieces[g], c->pieces[0], bytes) == 0)
+        g++;
+    if (g == n)
+        return STEPGRAPH_OK;
+    for (; at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
+        uint64_t first, word, unlike = 0;
+        memcpy(&first, c->pieces[0] + at, 8);
+        for (size_t k = 1; k < n; k++) {
+            memcpy(&word, c->pieces[k] + at, 8);
+            unlike |= word ^ first;
+        }
+        if (unlike == 0)
+            continue;
+        for (size_t k = 0; k < n; k++)
+            memcpy(&c->values[k], c->pieces[k] + at, 8);
+        status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, 8, bytes);
+    }
+    if (at == bytes || status != STEPGRAPH_OK)
+        return status;
+    for (size_t k = 0; k < n; k++) {
+        c->values[k] = 0;
+        memcpy(&c->values[k], c->pieces[k] + at, bytes - at);
+    }
+    return differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, (uint32_t)(bytes - at), bytes);
+}
+
+static stepgraph_status compare_arguments(comparison *c, const sg__layout *layout)
 {
     stepgraph_status status = STEPGRAPH_OK;
 
-    if (memcmp(a, b, bytes) == 0) {
-        c->bytes += bytes;
-        return STEPGRAPH_OK;
+    for (size_t g = 0; g < c->n; g++) {
+        c->arguments[g].layout = layout;
+        sg__arguments_open(&c->arguments[g]);
     }
-    for (size_t at = 0; at < bytes && status == STEPGRAPH_OK; at += 8) {
-        uint64_t before = 0, after = 0;
-        size_t n = bytes - at < 8 ? bytes - at : 8;
-        memcpy(&before, a + at, n);
-        memcpy(&after, b + at, n);
-        status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, (uint32_t)n, before, after);
+    for (uint32_t i = 0; i < layout->n && status == STEPGRAPH_OK; i++) {
+        bool there = true;
+        for (size_t g = 0; g < c->n; g++)
+            there &= (c->pieces[g] = sg__argument(&c->arguments[g], i)) != NULL;
+        if (there)
+            status = compare_argument(c, i, layout->arguments[i].bytes);
     }
     return status;
 }
 
-static stepgraph_status compare_kernels(comparison *c, CUgraphNode a, CUgraphNode b)
+static stepgraph_status compare_kernels(comparison *c, size_t node)
 {
-    sg__arguments x, y;
+    static const word_of function[] = {{SG__WORD_FUNCTION, 0, 8}};
+    static const word_of shape[] = {{SG__WORD_SHAPE, 0, 4}, {SG__WORD_SHAPE, 1, 4}, {SG__WORD_SHAPE, 2, 4}, {SG__WORD_SHAPE, 3, 4},
+                                    {SG__WORD_SHAPE, 4, 4}, {SG__WORD_SHAPE, 5, 4}, {SG__WORD_SHAPE, 6, 4}};
+    const sg__graph_node *first = &c->graphs[0]->nodes[node];
+    const sg__layout *layout = first->layout;
     stepgraph_status status;
+    CUfunction kernel;
 
-    memset(&x, 0, sizeof x);
-    memset(&y, 0, sizeof y);
-    SG__CU(c->driver, GraphKernelNodeGetParams, a, &x.params);
-    SG__CU(c->driver, GraphKernelNodeGetParams, b, &y.params);
-    if (x.params.func != y.params.func)
-        return differ(c, SG__WORD_FUNCTION, 0, 0, 8, (uintptr_t)x.params.func, (uintptr_t)y.params.func);
-
-    const unsigned int before[] = {x.params.gridDimX,  x.params.gridDimY,  x.params.gridDimZ,      x.params.blockDimX,
-                                   x.params.blockDimY, x.params.blockDimZ, x.params.sharedMemBytes};
-    const unsigned int after[] = {y.params.gridDimX,  y.params.gridDimY,  y.params.gridDimZ,      y.params.blockDimX,
-                                  y.params.blockDimY, y.params.blockDimZ, y.params.sharedMemBytes};
-    status = STEPGRAPH_OK;
-    for (uint32_t i = 0; i < sizeof before / sizeof *before && status == STEPGRAPH_OK; i++)
-        status = differ(c, SG__WORD_SHAPE, i, 0, 4, before[i], after[i]);
-    if (status != STEPGRAPH_OK)
+    for (size_t g = 0; g < c->n; g++) {
+        CUDA_KERNEL_NODE_PARAMS *x = &c->arguments[g].params;
+        memset(x, 0, sizeof *x);
+        SG__CU(c->driver, GraphKernelNodeGetParams, c->graphs[g]->nodes[node].handle, x);
+        c->rows[g][0] = x->gridDimX;
+        c->rows[g][1] = x->gridDimY;
+        c->rows[g][2] = x->gridDimZ;
+        c->rows[g][3] = x->blockDimX;
+        c->rows[g][4] = x->blockDimY;
+        c->rows[g][5] = x->blockDimZ;
+        c->rows[g][6] = x->sharedMemBytes;
+    }
+    kernel = c->arguments[0].params.func;
+    for (size_t g = 1; g < c->n; g++)
+        if (c->arguments[g].params.func != kernel) {
+            for (size_t k = 0; k < c->n; k++)
+                c->rows[k][0] = (uintptr_t)c->arguments[k].params.func;
+            return compare_rows(c, function, 1);
+        }
+    status = compare_rows(c, shape, sizeof shape / sizeof *shape);
+    if (status == STEPGRAPH_OK && (layout == NULL || kernel != first->function)) /* The host has changed the node since it was read. */
+        status = sg__layout_of(c->driver, &c->graphs[0]->layouts, kernel, &layout);
+    if (status != STEPGRAPH_OK || !layout->known) /* Unknown: counted as unread when the graph was. */
         return status;
+    return compare_arguments(c, layout);
 
-    status = sg__layout_of(c->driver, c->layouts, x.params.func, &x.layout);
-    if (status != STEPGRAPH_OK)
-        return status;
-    y.layout = x.layout;
-    if (!x.layout->known)
-        return STEPGRAPH_OK; /* Counted as unread when the graph was. */
-    sg__arguments_open(&x);
-    sg__arguments_open(&y);
-    for (uint32_t i = 0; i < x.layout->n && status == STEPGRAPH_OK; i++) {
-        const unsigned char *p = sg__argument(&x, i), *q = sg__argument(&y, i);
-        if (p != NULL && q != NULL)
-            status = compare_argument(c, i, p, q, x.layout->arguments[i].bytes);
+fail:
+    return status;
+}
+
+/* ---- other nodes ------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status compare_copies(comparison *c, size_t node)
+{
+    static const word_of words[] = {{SG__WORD_SOURCE, 0, 8}, {SG__WORD_DESTINATION, 0, 8}, {SG__WORD_EXTENT, 0, 8},
+                                    {SG__WORD_EXTENT, 1, 8}, {SG__WORD_EXTENT, 2, 8},      {SG__WORD_EXTENT, 3, 8},
+                                    {SG__WORD_EXTENT, 4, 8}, {SG__WORD_EXTENT, 5, 8},      {SG__WORD_EXTENT, 6, 8}};
+    stepgraph_status status;
+    CUDA_MEMCPY3D x;
+
+    for (size_t g = 0; g < c->n; g++) {
+        memset(&x, 0, sizeof x);
+        SG__CU(c->driver, GraphMemcpyNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+        const row found = {sg__copy_source(&x), sg__copy_destination(&x), x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch,
+                           x.dstHeight};
+        memcpy(c->rows[g], found, sizeof found);
     }
-    return status;
+    return compare_rows(c, words, sizeof words / sizeof *words);
 
 fail:
     return status;
 }
 
-static stepgraph_status compare_copies(comparison *c, CUgraphNode a, CUgraphNode b)
+static stepgraph_status compare_sets(comparison *c, size_t node)
 {
+    static const word_of words[] = {{SG__WORD_DESTINATION, 0, 8}, {SG__WORD_VALUE, 0, 4}, {SG__WORD_EXTENT, 0, 8}, {SG__WORD_EXTENT, 1, 8}};
+    CUDA_MEMSET_NODE_PARAMS x;
     stepgraph_status status;
-    CUDA_MEMCPY3D x, y;
 
-    memset(&x, 0, sizeof x);
-    memset(&y, 0, sizeof y);
-    SG__CU(c->driver, GraphMemcpyNodeGetParams, a, &x);
-    SG__CU(c->driver, GraphMemcpyNodeGetParams, b, &y);
-
-    const size_t before[] = {x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch, x.dstHeight};
-    const size_t after[] = {y.WidthInBytes, y.Height, y.Depth, y.srcPitch, y.srcHeight, y.dstPitch, y.dstHeight};
-    status = differ(c, SG__WORD_SOURCE, 0, 0, 8, sg__copy_source(&x), sg__copy_source(&y));
-    if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_DESTINATION, 0, 0, 8, sg__copy_destination(&x), sg__copy_destination(&y));
-    for (uint32_t i = 0; i < sizeof before / sizeof *before && status == STEPGRAPH_OK; i++)
-        status = differ(c, SG__WORD_EXTENT, i, 0, 8, before[i], after[i]);
-    return status;
+    for (size_t g = 0; g < c->n; g++) {
+        memset(&x, 0, sizeof x);
+        SG__CU(c->driver, GraphMemsetNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+        c->rows[g][0] = x.dst;
+        c->rows[g][1] = x.value;
+        c->rows[g][2] = x.width * x.elementSize;
+        c->rows[g][3] = x.height;
+    }
+    return compare_rows(c, words, sizeof words / sizeof *words);
 
 fail:
     return status;
 }
 
-static stepgraph_status compare_sets(comparison *c, CUgraphNode a, CUgraphNode b)
+static stepgraph_status compare_host_functions(comparison *c, size_t node)
 {
-    CUDA_MEMSET_NODE_PARAMS x, y;
+    static const word_of words[] = {{SG__WORD_HOST, 0, 8}, {SG__WORD_HOST, 1, 8}};
+    CUDA_HOST_NODE_PARAMS x;
     stepgraph_status status;
 
-    memset(&x, 0, sizeof x);
-    memset(&y, 0, sizeof y);
-    SG__CU(c->driver, GraphMemsetNodeGetParams, a, &x);
-    SG__CU(c->driver, GraphMemsetNodeGetParams, b, &y);
-    status = differ(c, SG__WORD_DESTINATION, 0, 0, 8, x.dst, y.dst);
-    if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_VALUE, 0, 0, 4, x.value, y.value);
-    if (status == STEPGRAPH_OK)
-        status = differ(c, SG__WORD_EXTENT, 0, 0, 8, x.width * x.elementSize, y.width * y.elementSize);
-    return status == STEPGRAPH_OK ? differ(c, SG__WORD_EXTENT, 1, 0, 8, x.height, y.height) : status;
-
-fail:
-    return status;
-}
-
-static stepgraph_status compare_host_functions(comparison *c, CUgraphNode a, CUgraphNode b)
-{
-    CUDA_HOST_NODE_PARAMS x, y;
-    stepgraph_status status;
-
-    SG__CU(c->driver, GraphHostNodeGetParams, a, &x);
-    SG__CU(c->driver, GraphHostNodeGetParams, b, &y);
-    status = differ(c, SG__WORD_HOST, 0, 0, 8, (uintptr_t)x.fn, (uintptr_t)y.fn);
-    return status == STEPGRAPH_OK ? differ(c, SG__WORD_HOST, 1, 0, 8, (uintptr_t)x.userData, (uintptr_t)y.userData) : status;
+    for (size_t g = 0; g < c->n; g++) {
+        memset(&x, 0, sizeof x);
+        SG__CU(c->driver, GraphHostNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+        c->rows[g][0] = (uintptr_t)x.fn;
+        c->rows[g][1] = (uintptr_t)x.userData;
+    }
+    return compare_rows(c, words, sizeof words / sizeof *words);
 
 fail:
     return status;
 }
 
 /* Where an allocation stands is the driver's affair; how large it is was the host's. */
-static stepgraph_status compare_allocations(comparison *c, CUgraphNode a, CUgraphNode b)
+static stepgraph_status compare_allocations(comparison *c, size_t node)
 {
-    CUDA_MEM_ALLOC_NODE_PARAMS x, y;
+    static const word_of words[] = {{SG__WORD_EXTENT, 0, 8}};
+    CUDA_MEM_ALLOC_NODE_PARAMS x;
     stepgraph_status status;
 
-    memset(&x, 0, sizeof x);
-    memset(&y, 0, sizeof y);
-    SG__CU(c->driver, GraphMemAllocNodeGetParams, a, &x);
-    SG__CU(c->driver, GraphMemAllocNodeGetParams, b, &y);
-    return differ(c, SG__WORD_EXTENT, 0, 0, 8, x.bytesize, y.bytesize);
+    for (size_t g = 0; g < c->n; g++) {
+        memset(&x, 0, sizeof x);
+        SG__CU(c->driver, GraphMemAllocNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+        c->rows[g][0] = x.bytesize;
+    }
+    return compare_rows(c, words, 1);
 
 fail:
     return status;
 }
 
-static stepgraph_status compare_nodes(comparison *c, const sg__graph_node *a, const sg__graph_node *b)
+static stepgraph_status compare_nodes(comparison *c, size_t node)
 {
-    switch (a->type) {
+    switch (c->graphs[0]->nodes[node].type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
-        return compare_kernels(c, a->handle, b->handle);
+        return compare_kernels(c, node);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return compare_copies(c, a->handle, b->handle);
+        return compare_copies(c, node);
     case CU_GRAPH_NODE_TYPE_MEMSET:
-        return compare_sets(c, a->handle, b->handle);
+        return compare_sets(c, node);
     case CU_GRAPH_NODE_TYPE_HOST:
-        return compare_host_functions(c, a->handle, b->handle);
+        return compare_host_functions(c, node);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        return compare_allocations(c, a->handle, b->handle);
+        return compare_allocations(c, node);
     default:
         return STEPGRAPH_OK;
     }
+}
+
+/* ---- other forms ------------------------------------------------------------------------------------------------- */
+
+const char *sg__ordinal(size_t index)
+{
+    static const char *const ordinals[] = {"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
+
+    return index < sizeof ordinals / sizeof *ordinals ? ordinals[index] : "last";
 }
 
 static bool earlier(sg__graph_edge a, sg__graph_edge b)
@@ -181,58 +267,102 @@ static bool earlier(sg__graph_edge a, sg__graph_edge b)
     return a.to != b.to ? a.to < b.to : a.from < b.from;
 }
 
-/* The same nodes in another order. */
-static stepgraph_status compare_edges(const sg__driver *driver, const sg__graph *a, const sg__graph *b, sg__graph_mismatch *mismatch)
+/* The first edge that only one of them has. */
+static void explain_edges(const sg__graph *graph, sg__graph_edges *x, sg__graph_edges *y, size_t index, sg__graph_mismatch *mismatch)
 {
-    sg__graph_edges x, y = {0};
-    stepgraph_status status = sg__graph_edges_read(driver, a, &x);
     sg__graph_edge edge;
     bool in_first;
     size_t i = 0;
 
-    if (status == STEPGRAPH_OK)
-        status = sg__graph_edges_read(driver, b, &y);
-    while (i < x.n && i < y.n && x.items[i].from == y.items[i].from && x.items[i].to == y.items[i].to)
+    sg__graph_edges_sort(x);
+    sg__graph_edges_sort(y);
+    while (i < x->n && i < y->n && x->items[i].from == y->items[i].from && x->items[i].to == y->items[i].to)
         i++;
-    if (status == STEPGRAPH_OK && !x.partial && !y.partial && (i < x.n || i < y.n)) {
-        in_first = i == y.n || (i < x.n && earlier(x.items[i], y.items[i]));
-        edge = in_first ? x.items[i] : y.items[i];
-        mismatch->node = edge.to;
-        snprintf(mismatch->text, sizeof mismatch->text,
-                 "the same nodes in another order: node %u, '%.60s', comes after node %u, '%.60s', in the %s recording only", edge.to,
-                 a->nodes[edge.to].name, edge.from, a->nodes[edge.from].name, in_first ? "first" : "second");
+    if (i == x->n && i == y->n)
+        return;
+    in_first = i == y->n || (i < x->n && earlier(x->items[i], y->items[i]));
+    edge = in_first ? x->items[i] : y->items[i];
+    mismatch->node = edge.to;
+    snprintf(mismatch->text, sizeof mismatch->text,
+             "the same nodes in another order: node %u, '%.60s', comes after node %u, '%.60s', in the %s recording only", edge.to,
+             sg__node_name(&graph->nodes[edge.to]), edge.from, sg__node_name(&graph->nodes[edge.from]), sg__ordinal(in_first ? 0 : index));
+}
+
+/* The same nodes in another order. The driver tells the edges of equal graphs in the same order, mostly, so that they need no sorting. */
+static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *mismatch)
+{
+    sg__graph_edges x, y = {0};
+    stepgraph_status status = sg__graph_edges_read(c->driver, c->graphs[0], &x);
+
+    for (size_t g = 1; g < c->n && status == STEPGRAPH_OK && !x.partial && mismatch->text[0] == '\0'; g++) {
+        status = sg__graph_edges_read(c->driver, c->graphs[g], &y);
+        if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || (x.n > 0 && memcmp(x.items, y.items, x.n * sizeof *x.items) != 0)))
+            explain_edges(c->graphs[0], &x, &y, g, mismatch);
+        sg__graph_edges_free(&y);
     }
     sg__graph_edges_free(&x);
-    sg__graph_edges_free(&y);
     return status;
 }
 
-stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const sg__graph *b, sg__graph_difference_fn report,
-                                   void *user, sg__graph_mismatch *mismatch, uint64_t *bytes_out)
+/* A graph whose node is another one, or that has another number of them. */
+static void compare_kinds(const comparison *c, size_t node, sg__graph_mismatch *mismatch)
 {
-    comparison c = {.driver = driver, .layouts = &a->layouts, .report = report, .user = user};
-    size_t n = a->n_nodes < b->n_nodes ? a->n_nodes : b->n_nodes;
+    const sg__graph *a = c->graphs[0];
+
+    for (size_t g = 1; g < c->n; g++) {
+        const sg__graph *b = c->graphs[g];
+        if (node < a->n_nodes && node < b->n_nodes && a->nodes[node].type != b->nodes[node].type)
+            snprintf(mismatch->text, sizeof mismatch->text, "node %zu is '%.80s' in the first recording and '%.80s' in the %s", node,
+                     sg__node_name(&a->nodes[node]), sg__node_name(&b->nodes[node]), sg__ordinal(g));
+        else if (node == a->n_nodes && node == b->n_nodes)
+            continue;
+        else if (node == a->n_nodes || node == b->n_nodes)
+            snprintf(mismatch->text, sizeof mismatch->text,
+                     "the first recording has %zu nodes and the %s %zu; node %zu, '%.80s', is in the %s only", a->n_nodes, sg__ordinal(g), b->n_nodes,
+                     node, sg__node_name(node < a->n_nodes ? &a->nodes[node] : &b->nodes[node]), sg__ordinal(node < a->n_nodes ? 0 : g));
+        else
+            continue;
+        mismatch->node = (uint32_t)node;
+        return;
+    }
+}
+
+static stepgraph_status compare_all(comparison *c, sg__graph_mismatch *mismatch)
+{
     stepgraph_status status = STEPGRAPH_OK;
+    size_t most = 0;
+
+    for (size_t g = 0; g < c->n; g++)
+        most = c->graphs[g]->n_nodes > most ? c->graphs[g]->n_nodes : most;
+    for (size_t i = 0; i < most && status == STEPGRAPH_OK && mismatch->text[0] == '\0'; i++) {
+        c->node = (uint32_t)i;
+        compare_kinds(c, i, mismatch);
+        if (mismatch->text[0] == '\0')
+            status = compare_nodes(c, i);
+    }
+    return status == STEPGRAPH_OK && mismatch->text[0] == '\0' ? compare_edges(c, mismatch) : status;
+}
+
+stepgraph_status sg__graph_compare(const sg__driver *driver, size_t n, sg__graph *const *graphs, sg__graph_difference_fn report, void *user,
+                                   sg__graph_mismatch *mismatch, uint64_t *bytes_out)
+{
+    comparison c = {.driver = driver, .n = n, .graphs = graphs, .report = report, .user = user};
+    stepgraph_status status;
 
     mismatch->text[0] = '\0';
-    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
-        c.node = (uint32_t)i;
-        if (a->nodes[i].type != b->nodes[i].type) {
-            mismatch->node = c.node;
-            snprintf(mismatch->text, sizeof mismatch->text, "node %zu is '%.80s' in the first recording and '%.80s' in the second", i,
-                     a->nodes[i].name, b->nodes[i].name);
-            break;
-        }
-        status = compare_nodes(&c, &a->nodes[i], &b->nodes[i]);
-    }
-    if (status == STEPGRAPH_OK && mismatch->text[0] == '\0' && a->n_nodes != b->n_nodes) {
-        const sg__graph *longer = a->n_nodes > b->n_nodes ? a : b;
-        mismatch->node = (uint32_t)n;
-        snprintf(mismatch->text, sizeof mismatch->text, "the first recording has %zu nodes and the second %zu; node %zu, '%.80s', is in the %s only",
-                 a->n_nodes, b->n_nodes, n, longer->nodes[n].name, longer == a ? "first" : "second");
-    }
-    if (status == STEPGRAPH_OK && mismatch->text[0] == '\0')
-        status = compare_edges(driver, a, b, mismatch);
+    *bytes_out = 0;
+    c.arguments = malloc(n * sizeof *c.arguments);
+    c.rows = malloc(n * sizeof *c.rows);
+    c.values = malloc(n * sizeof *c.values);
+    c.pieces = malloc(n * sizeof *c.pieces);
+    if (c.arguments == NULL || c.rows == NULL || c.values == NULL || c.pieces == NULL)
+        status = sg__fail_memory("host", n * (sizeof *c.arguments + sizeof *c.rows));
+    else
+        status = compare_all(&c, mismatch);
     *bytes_out = c.bytes;
+    free(c.arguments);
+    free(c.rows);
+    free(c.values);
+    free(c.pieces);
     return status;
 }

@@ -4,16 +4,116 @@
 #include "../error.h"
 #include "graph.h"
 
-typedef struct place {
-    CUgraphNode handle;
-    uint32_t index;
-} place;
+/* Finds a node's index by its handle. Edges mostly lead from one node to the next, so the neighbours of the last one are tried first, and
+ * the table is made when they were not it. */
+typedef struct finder {
+    const sg__graph *graph;
+    size_t last;
+    uint32_t *slots; /* Index plus 1; 0: free. */
+    size_t room;     /* A power of two. */
+} finder;
 
-static int by_handle(const void *a, const void *b)
+static size_t slot_of(const finder *f, CUgraphNode handle)
 {
-    uintptr_t x = (uintptr_t)((const place *)a)->handle, y = (uintptr_t)((const place *)b)->handle;
+    return (((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 32) & (f->room - 1);
+}
 
-    return x < y ? -1 : x > y;
+static bool make_table(finder *f)
+{
+    for (f->room = 64; f->room < 2 * f->graph->n_nodes;)
+        f->room *= 2;
+    f->slots = calloc(f->room, sizeof *f->slots);
+    if (f->slots == NULL)
+        return false;
+    for (uint32_t i = 0; i < f->graph->n_nodes; i++) {
+        size_t at = slot_of(f, f->graph->nodes[i].handle);
+        while (f->slots[at] != 0)
+            at = (at + 1) & (f->room - 1);
+        f->slots[at] = i + 1;
+    }
+    return true;
+}
+
+/* False: there is no such node, or no host memory, and then no table. */
+static bool index_of(finder *f, CUgraphNode handle, uint32_t *index_out)
+{
+    const sg__graph_node *nodes = f->graph->nodes;
+    size_t n = f->graph->n_nodes, at;
+
+    for (size_t i = f->last; i < n && i < f->last + 2; i++)
+        if (nodes[i].handle == handle) {
+            *index_out = (uint32_t)(f->last = i);
+            return true;
+        }
+    if (f->slots == NULL && !make_table(f))
+        return false;
+    for (at = slot_of(f, handle); f->slots[at] != 0; at = (at + 1) & (f->room - 1))
+        if (nodes[f->slots[at] - 1].handle == handle) {
+            *index_out = (uint32_t)(f->last = f->slots[at] - 1);
+            return true;
+        }
+    return false;
+}
+
+static stepgraph_status add(sg__graph_edges *out, sg__graph_edge edge)
+{
+    if (out->n == out->room) {
+        size_t room = out->room != 0 ? 2 * out->room : 64;
+        sg__graph_edge *larger = realloc(out->items, room * sizeof *larger);
+        if (larger == NULL)
+            return sg__fail_memory("host", room * sizeof *larger);
+        out->items = larger;
+        out->room = room;
+    }
+    out->items[out->n++] = edge;
+    return STEPGRAPH_OK;
+}
+
+/* The nodes that one comes after, put behind the edges that are there. The driver is asked node by node: for all
+ * edges of a graph at once, a card's seems to take a time that grows faster than their number. */
+static stepgraph_status add_node(const sg__driver *driver, finder *f, uint32_t node, sg__graph_edges *out)
+{
+    CUgraphNode few[16], *from = few, handle = f->graph->nodes[node].handle;
+    size_t n = sizeof few / sizeof *few;
+    CUresult code = driver->GraphNodeGetDependencies(handle, few, &n);
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (code == CUDA_SUCCESS && n == sizeof few / sizeof *few) { /* Perhaps there are more. */
+        SG__CU(driver, GraphNodeGetDependencies, handle, NULL, &n);
+        from = malloc(n * sizeof *from);
+        if (from == NULL)
+            return sg__fail_memory("host", n * sizeof *from);
+        code = driver->GraphNodeGetDependencies(handle, from, &n);
+    }
+    if (code == CUDA_ERROR_LOSSY_QUERY)
+        out->partial = true; /* Programmatic launches: this call does not tell the edges of such a graph. */
+    else if (code != CUDA_SUCCESS)
+        status = sg__fail_driver(driver, "cuGraphNodeGetDependencies", code);
+    for (size_t i = 0; i < n && code == CUDA_SUCCESS && status == STEPGRAPH_OK; i++) {
+        sg__graph_edge edge = {.to = node};
+        if (!index_of(f, from[i], &edge.from))
+            status = f->slots == NULL ? sg__fail_memory("host", f->room * sizeof *f->slots) : STEPGRAPH_OK;
+        else
+            status = add(out, edge);
+    }
+fail:
+    if (from != few)
+        free(from);
+    return status;
+}
+
+stepgraph_status sg__graph_edges_read(const sg__driver *driver, const sg__graph *graph, sg__graph_edges *out)
+{
+    finder f = {.graph = graph};
+    stepgraph_status status = STEPGRAPH_OK;
+
+    *out = (sg__graph_edges){0};
+    for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK && !out->partial; i++) {
+        f.last = i > 0 ? i - 1 : 0;
+        status = add_node(driver, &f, i, out);
+    }
+    free(f.slots);
+    return status;
 }
 
 static int by_nodes(const void *a, const void *b)
@@ -25,83 +125,10 @@ static int by_nodes(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static bool index_of(const place *places, size_t n, CUgraphNode handle, uint32_t *index_out)
+void sg__graph_edges_sort(sg__graph_edges *edges)
 {
-    const place wanted = {.handle = handle};
-    const place *found = bsearch(&wanted, places, n, sizeof *places, by_handle);
-
-    if (found != NULL)
-        *index_out = found->index;
-    return found != NULL;
-}
-
-/* Put the edges between these handles behind those that are there. */
-static stepgraph_status add(sg__graph_edges *out, const place *places, size_t n_places, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    sg__graph_edge *larger = realloc(out->items, (out->n + n + 1) * sizeof *larger);
-
-    if (larger == NULL)
-        return sg__fail_memory("host", (out->n + n + 1) * sizeof *larger);
-    out->items = larger;
-    for (size_t i = 0; i < n; i++) {
-        sg__graph_edge edge;
-        if (index_of(places, n_places, from[i], &edge.from) && index_of(places, n_places, to[i], &edge.to))
-            out->items[out->n++] = edge;
-    }
-    return STEPGRAPH_OK;
-}
-
-/* The edges of one graph, without those of its child graphs. */
-static stepgraph_status read_edges(const sg__driver *driver, CUgraph graph, const place *places, size_t n_places, sg__graph_edges *out)
-{
-    CUgraphNode *from = NULL, *to = NULL;
-    stepgraph_status status;
-    size_t n = 0;
-    CUresult code;
-
-    SG__CU(driver, GraphGetEdges, graph, NULL, NULL, &n);
-    if (n == 0)
-        return STEPGRAPH_OK;
-    from = malloc(n * sizeof(CUgraphNode));
-    to = malloc(n * sizeof(CUgraphNode));
-    code = from != NULL && to != NULL ? driver->GraphGetEdges(graph, from, to, &n) : CUDA_SUCCESS;
-    if (from == NULL || to == NULL)
-        status = sg__fail_memory("host", 2 * n * sizeof(CUgraphNode));
-    else if (code == CUDA_SUCCESS)
-        status = add(out, places, n_places, from, to, n);
-    else
-        status = code == CUDA_ERROR_LOSSY_QUERY ? STEPGRAPH_OK : sg__fail_driver(driver, "cuGraphGetEdges", code);
-    out->partial |= code == CUDA_ERROR_LOSSY_QUERY; /* Programmatic launches: this call does not tell the edges of such a graph. */
-fail:
-    free(from);
-    free(to);
-    return status;
-}
-
-stepgraph_status sg__graph_edges_read(const sg__driver *driver, const sg__graph *graph, sg__graph_edges *out)
-{
-    place *places = malloc((graph->n_nodes + 1) * sizeof *places);
-    stepgraph_status status;
-    CUgraph child;
-
-    *out = (sg__graph_edges){0};
-    if (places == NULL)
-        return sg__fail_memory("host", (graph->n_nodes + 1) * sizeof *places);
-    for (uint32_t i = 0; i < graph->n_nodes; i++)
-        places[i] = (place){.handle = graph->nodes[i].handle, .index = i};
-    qsort(places, graph->n_nodes, sizeof *places, by_handle);
-
-    status = read_edges(driver, graph->handle, places, graph->n_nodes, out);
-    for (size_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++)
-        if (graph->nodes[i].type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            SG__CU(driver, GraphChildGraphNodeGetGraph, graph->nodes[i].handle, &child);
-            status = read_edges(driver, child, places, graph->n_nodes, out);
-        }
-    if (out->n > 0)
-        qsort(out->items, out->n, sizeof *out->items, by_nodes);
-fail:
-    free(places);
-    return status;
+    if (edges->n > 0)
+        qsort(edges->items, edges->n, sizeof *edges->items, by_nodes);
 }
 
 void sg__graph_edges_free(sg__graph_edges *edges)

@@ -6,6 +6,14 @@
 #include "../error.h"
 #include "arguments.h"
 
+/* A graph as it is read. */
+typedef struct reader {
+    const sg__driver *driver;
+    sg__graph_settle_fn settle;
+    void *user;
+    sg__graph *out;
+} reader;
+
 /* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
 static bool may_be_address(uint64_t value)
 {
@@ -48,20 +56,20 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
-static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
 {
+    sg__graph *out = r->out;
     sg__graph_node *node = &out->nodes[out->n_nodes - 1];
     sg__arguments arguments;
     stepgraph_status status;
 
     memset(&arguments, 0, sizeof arguments);
-    SG__CU(driver, GraphKernelNodeGetParams, handle, &arguments.params);
+    SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
     node->function = arguments.params.func;
-    status = sg__layout_of(driver, &out->layouts, arguments.params.func, &arguments.layout);
+    status = sg__layout_of(r->driver, &out->layouts, arguments.params.func, &arguments.layout);
     if (status != STEPGRAPH_OK)
         return status;
-    if (arguments.layout->name != NULL)
-        node->name = arguments.layout->name;
+    node->layout = arguments.layout;
     if (!arguments.layout->known)
         return add_unread(out);
     sg__arguments_open(&arguments);
@@ -71,6 +79,8 @@ static stepgraph_status read_kernel(const sg__driver *driver, CUgraphNode handle
         for (size_t at = 0; argument != NULL && at + 8 <= arguments.layout->arguments[i].bytes; at += 8) {
             sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
             memcpy(&word.value, argument + at, sizeof word.value);
+            if (!may_be_address(word.value) || (r->settle != NULL && r->settle(r->user, word.value)))
+                continue;
             status = add_word(out, word);
             if (status != STEPGRAPH_OK)
                 return status;
@@ -142,6 +152,10 @@ static stepgraph_status read_allocation(const sg__driver *driver, CUgraphNode ha
     out->owned = larger;
     out->owned[out->n_owned++] =
         (sg__graph_range){.start = params.dptr, .bytes = params.bytesize, .node = (uint32_t)(out->n_nodes - 1)};
+    if (out->n_owned == 1 || params.dptr < out->owned_low)
+        out->owned_low = params.dptr;
+    if (params.dptr + params.bytesize > out->owned_high)
+        out->owned_high = params.dptr + params.bytesize;
     return STEPGRAPH_OK;
 
 fail:
@@ -169,10 +183,12 @@ fail:
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
 /* depth 0: the nodes that were recorded; deeper ones belong to a child graph. */
-static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out);
+static stepgraph_status read_nodes(const reader *r, CUgraph graph, unsigned int depth);
 
-static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, uint32_t top, unsigned int depth, sg__graph *out)
+static stepgraph_status read_node(const reader *r, CUgraphNode handle, uint32_t top, unsigned int depth)
 {
+    const sg__driver *driver = r->driver;
+    sg__graph *out = r->out;
     stepgraph_status status;
     CUgraphNodeType type;
     void *larger;
@@ -183,11 +199,11 @@ static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, 
     if (larger == NULL)
         return sg__fail_memory("host", out->n_nodes * sizeof *out->nodes);
     out->nodes = larger;
-    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top, .name = sg__node_kind_name(type)};
+    out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top};
 
     switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
-        return read_kernel(driver, handle, out);
+        return read_kernel(r, handle);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         return read_copy(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -198,7 +214,7 @@ static stepgraph_status read_node(const sg__driver *driver, CUgraphNode handle, 
         return read_free(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_GRAPH:
         SG__CU(driver, GraphChildGraphNodeGetGraph, handle, &child);
-        return read_nodes(driver, child, depth + 1, out);
+        return read_nodes(r, child, depth + 1);
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EMPTY:
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
@@ -212,8 +228,10 @@ fail:
     return status;
 }
 
-static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsigned int depth, sg__graph *out)
+static stepgraph_status read_nodes(const reader *r, CUgraph graph, unsigned int depth)
 {
+    const sg__driver *driver = r->driver;
+    sg__graph *out = r->out;
     uint32_t parent = depth > 0 ? out->nodes[out->n_nodes - 1].top : 0;
     CUgraphNode *handles = NULL;
     stepgraph_status status;
@@ -228,18 +246,20 @@ static stepgraph_status read_nodes(const sg__driver *driver, CUgraph graph, unsi
     SG__CU(driver, GraphGetNodes, graph, handles, &n);
     status = STEPGRAPH_OK;
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
-        status = read_node(driver, handles[i], depth > 0 ? parent : (uint32_t)i, depth, out);
+        status = read_node(r, handles[i], depth > 0 ? parent : (uint32_t)i, depth);
 
 fail:
     free(handles);
     return status;
 }
 
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out)
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
+    const reader r = {.driver = driver, .settle = settle, .user = user, .out = out};
+
     memset(out, 0, sizeof *out);
     out->handle = graph;
-    return read_nodes(driver, graph, 0, out);
+    return read_nodes(&r, graph, 0);
 }
 
 void sg__graph_free_words(sg__graph *graph)
@@ -262,7 +282,7 @@ void sg__graph_free(sg__graph *graph)
 
 size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument)
 {
-    const sg__layout *layout = sg__layout_known(&graph->layouts, graph->nodes[node].function);
+    const sg__layout *layout = graph->nodes[node].layout;
 
     return layout != NULL && argument < layout->n ? layout->arguments[argument].bytes : 0;
 }

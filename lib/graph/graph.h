@@ -13,7 +13,7 @@ typedef struct sg__graph_node {
     CUgraphNodeType type;
     uint32_t top;        /* Index of the node, or of the child graph it is in, among the nodes that were recorded. */
     CUfunction function; /* Of a kernel node. */
-    const char *name;    /* The kernel's, readable also where it is a C++ name, or what the node does. */
+    const sg__layout *layout; /* Of its kernel, with the name; NULL of other nodes. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */
@@ -52,6 +52,7 @@ typedef struct sg__graph {
     size_t n_words;
     sg__graph_range *owned; /* Memory that the graph allocates itself. */
     size_t n_owned;
+    CUdeviceptr owned_low, owned_high; /* All of it lies between. */
     CUdeviceptr *freed; /* What it frees. */
     size_t n_freed;
     uint32_t *unread;   /* Nodes whose contents could not be read. */
@@ -59,8 +60,11 @@ typedef struct sg__graph {
     sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
-/* Read everything. The graph is not under capture. Free the result also after a failure. */
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph *out);
+/* Whether it is known already what the word of a kernel's argument is, so that it needs no keeping: most are. */
+typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
+
+/* Read everything. settle: NULL keeps all words. The graph is not under capture. Free the result also after a failure. */
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
 /* Forget the words, which are many; the nodes stay. */
@@ -68,6 +72,9 @@ void sg__graph_free_words(sg__graph *graph);
 
 /* What nodes of a type do: "copy", "set" and so on. */
 const char *sg__node_kind_name(CUgraphNodeType type);
+
+/* The kernel's name, readable and short, or what the node does. Not cheap the first time. */
+const char *sg__node_name(const sg__graph_node *node);
 
 /* The name of a node of a graph under capture. */
 void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes);
@@ -81,34 +88,40 @@ typedef struct sg__graph_edge {
 } sg__graph_edge;
 
 typedef struct sg__graph_edges {
-    sg__graph_edge *items; /* Sorted. */
-    size_t n;
+    sg__graph_edge *items; /* By the later node, and for one node in the driver's order, which is mostly the same for equal graphs. */
+    size_t n, room;
     bool partial; /* The driver does not tell all of them. */
 } sg__graph_edges;
 
 /* The edges of a graph that was read, those of child graphs included. Free the result also after a failure. */
 stepgraph_status sg__graph_edges_read(const sg__driver *driver, const sg__graph *graph, sg__graph_edges *out);
+/* By the later node, then by the earlier one. */
+void sg__graph_edges_sort(sg__graph_edges *edges);
 void sg__graph_edges_free(sg__graph_edges *edges);
 
-/* One word that two graphs do not have in common. */
+/* One word that graphs do not have in common. */
 typedef struct sg__graph_difference {
     uint32_t node;
     sg__word_place place;
     uint32_t argument, offset, bytes; /* At most 8 bytes. */
-    uint64_t before, after;
+    size_t extent;                    /* Of the whole argument; 0: it is not in one. */
+    const uint64_t *values;           /* One for each graph. */
 } sg__graph_difference;
 
 typedef stepgraph_status (*sg__graph_difference_fn)(void *user, const sg__graph_difference *difference);
 
-/* The two graphs do not have the same nodes, from this one on. */
+/* The graphs do not have the same nodes, from this one on. */
 typedef struct sg__graph_mismatch {
     uint32_t node;
     char text[256];
 } sg__graph_mismatch;
 
-/* Compare two graphs that were read, word by word: kernel arguments, launch shapes, operands. Calls back for each difference, in order.
- * Asks for layouts that a does not have yet. *mismatch has an empty text when nodes and edges match. *bytes_out counts what was compared. */
-stepgraph_status sg__graph_compare(const sg__driver *driver, sg__graph *a, const sg__graph *b, sg__graph_difference_fn report,
-                                   void *user, sg__graph_mismatch *mismatch, uint64_t *bytes_out);
+/* "first", "second": how one of several recordings is called. */
+const char *sg__ordinal(size_t index);
+
+/* Compare graphs that were read, word by word: kernel arguments, launch shapes, operands. Calls back for each word that is not the same in all
+ * of them, in order. *mismatch has an empty text when nodes and edges match. *bytes_out counts what was compared. */
+stepgraph_status sg__graph_compare(const sg__driver *driver, size_t n, sg__graph *const *graphs, sg__graph_difference_fn report, void *user,
+                                   sg__graph_mismatch *mismatch, uint64_t *bytes_out);
 
 #endif

@@ -5,25 +5,25 @@
 #include "../error.h"
 
 /* The slot of a function, or the free one where it belongs. There is always a free one. */
-static sg__layout *find(sg__layout *slots, size_t room, CUfunction function)
+static sg__layout **find(sg__layout **slots, size_t room, CUfunction function)
 {
-    size_t at = ((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15ull % room;
+    size_t at = (((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15ull >> 32) & (room - 1);
 
-    while (slots[at].function != NULL && slots[at].function != function)
-        at = (at + 1) % room;
+    while (slots[at] != NULL && slots[at]->function != function)
+        at = (at + 1) & (room - 1);
     return &slots[at];
 }
 
 static bool make_room(sg__layouts *layouts)
 {
-    size_t room = layouts->room != 0 ? 2 * layouts->room : 64;
-    sg__layout *slots = calloc(room, sizeof *slots);
+    size_t room = layouts->room != 0 ? 2 * layouts->room : 16; /* A power of two. */
+    sg__layout **slots = calloc(room, sizeof *slots);
 
     if (slots == NULL)
         return false;
     for (size_t i = 0; i < layouts->room; i++)
-        if (layouts->slots[i].function != NULL)
-            *find(slots, room, layouts->slots[i].function) = layouts->slots[i];
+        if (layouts->slots[i] != NULL)
+            *find(slots, room, layouts->slots[i]->function) = layouts->slots[i];
     free(layouts->slots);
     layouts->slots = slots;
     layouts->room = room;
@@ -56,37 +56,37 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
 {
     static const sg__layout unknown;
-    stepgraph_status status = STEPGRAPH_OK;
-    sg__layout *layout;
+    sg__layout **slot, *layout;
 
     *layout_out = &unknown;
     if (function == NULL)
         return STEPGRAPH_OK;
     if (2 * (layouts->n + 1) > layouts->room && !make_room(layouts))
         return sg__fail_memory("host", 2 * layouts->room * sizeof *layouts->slots);
-    layout = find(layouts->slots, layouts->room, function);
-    if (layout->function == NULL) {
-        layout->function = function;
-        layouts->n++;
-        layout->name = sg__function_name(driver, function);
-        status = ask(driver, layout);
+    slot = find(layouts->slots, layouts->room, function);
+    if (*slot != NULL) {
+        *layout_out = *slot;
+        return STEPGRAPH_OK;
     }
+    layout = calloc(1, sizeof *layout);
+    if (layout == NULL)
+        return sg__fail_memory("host", sizeof *layout);
+    layout->function = function;
+    layout->name = sg__name_ask(driver, function);
+    *slot = layout;
+    layouts->n++;
     *layout_out = layout;
-    return status;
-}
-
-const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function)
-{
-    const sg__layout *layout = function != NULL && layouts->room > 0 ? find(layouts->slots, layouts->room, function) : NULL;
-
-    return layout != NULL && layout->function != NULL ? layout : NULL;
+    return ask(driver, layout);
 }
 
 void sg__layouts_free(sg__layouts *layouts)
 {
     for (size_t i = 0; i < layouts->room; i++) {
-        free(layouts->slots[i].arguments);
-        free(layouts->slots[i].name);
+        if (layouts->slots[i] == NULL)
+            continue;
+        free(layouts->slots[i]->arguments);
+        sg__name_drop(layouts->slots[i]->name);
+        free(layouts->slots[i]);
     }
     free(layouts->slots);
 }

@@ -6,9 +6,13 @@
 
 #include "../driver/driver.h"
 
+/* A kernel's name. Held by whoever may want to say it later, also when the kernel's module is gone; made readable only then, since that takes
+ * tens of microseconds for the names that templates have. */
+typedef struct sg__name sg__name;
+
 typedef struct sg__layout {
     CUfunction function;
-    char *name; /* Readable; NULL: the driver does not tell. */
+    sg__name *name; /* NULL: the driver does not tell. */
     bool known; /* The driver could tell the arguments. */
     uint16_t n;
     struct {
@@ -18,17 +22,20 @@ typedef struct sg__layout {
 
 /* A hash table; begins as all zero. */
 typedef struct sg__layouts {
-    sg__layout *slots;
+    sg__layout **slots;
     size_t n, room;
 } sg__layouts;
 
-/* A kernel's name, readable also where it is a C++ name; NULL where the driver does not tell it. To be freed. */
-char *sg__function_name(const sg__driver *driver, CUfunction function);
+/* NULL where the driver does not tell it. Held by the caller. */
+sg__name *sg__name_ask(const sg__driver *driver, CUfunction function);
+sg__name *sg__name_hold(sg__name *name);
+void sg__name_drop(sg__name *name);
+/* Readable also where it is a C++ name: whole, and shortened to what fits into a line. Any thread may ask. */
+const char *sg__name_whole(sg__name *name);
+const char *sg__name_short(sg__name *name);
 
-/* Ask, or remember. *layout_out is valid until the next call. */
+/* Ask, or remember. *layout_out is valid as long as the layouts. */
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out);
-/* One that was asked for before; NULL if not. */
-const sg__layout *sg__layout_known(const sg__layouts *layouts, CUfunction function);
 void sg__layouts_free(sg__layouts *layouts);
 
 #endif

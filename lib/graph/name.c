@@ -1,6 +1,7 @@
 /* Names of nodes, for messages. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +24,196 @@ static void find_demangler(void)
     memcpy(&demangler, &function, sizeof function);
 }
 
-char *sg__function_name(const sg__driver *driver, CUfunction function)
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* What a finding has room for. */
+enum { SHORT_NAME = 127 };
+
+struct sg__name {
+    _Atomic unsigned int holders;
+    char *whole, *brief; /* NULL: not asked for so far. May be the same as raw, or each other. */
+    char raw[];
+};
+
+static pthread_mutex_t readable_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool opens(const char *text)
 {
-    const char *name = NULL;
-    char *demangled = NULL;
+    return *text == '<' || *text == '(';
+}
+
+/* Not the end of an arrow. */
+static bool closes(const char *text)
+{
+    return *text == ')' || (*text == '>' && text[-1] != '-');
+}
+
+/* Brackets of "operator<", "operator()" and "(anonymous namespace)" are part of a name: how many characters of it, or 0. */
+static size_t plain(const char *whole, const char *text)
+{
+    static const char nameless[] = "(anonymous namespace)";
+    const size_t word = strlen("operator");
+
+    if (strncmp(text, nameless, sizeof nameless - 1) == 0)
+        return sizeof nameless - 1;
+    if (text < whole + word || strncmp(text - word, "operator", word) != 0)
+        return 0;
+    return strncmp(text, "()", 2) == 0 ? 2 : strspn(text, "<=>-");
+}
+
+/* Where the bracket that opens here is closed; NULL: nowhere. */
+static const char *closed(const char *whole, const char *text)
+{
+    unsigned int depth = 0;
+
+    while (*text != '\0') {
+        size_t length = plain(whole, text);
+        if (length == 0 && opens(text))
+            depth++;
+        else if (length == 0 && closes(text) && --depth == 0)
+            return text;
+        text += length != 0 ? length : 1;
+    }
+    return NULL;
+}
+
+/* How long the namespace is that the name begins with; its template arguments mostly come from the same. */
+static size_t namespace_of(const char *whole)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; whole[i] != '\0' && !opens(whole + i); i++)
+        if (whole[i] == ':')
+            bytes = i + 1;
+    return bytes;
+}
+
+/* The name without parameters, and without template arguments deeper than that; 0: that is more than fits. */
+static size_t shorten(const char *whole, unsigned int deepest, char *out, size_t room)
+{
+    const size_t space = namespace_of(whole);
+    unsigned int depth = 0;
+    size_t n = 0;
+
+    for (const char *text = whole; *text != '\0';) {
+        size_t length = plain(whole, text);
+        if (depth > 0 && space > 0 && strncmp(text, whole, space) == 0 && (text[-1] == '<' || text[-1] == ' ')) {
+            text += space;
+            continue;
+        }
+        const char *end = length == 0 && opens(text) && (depth == deepest || *text == '(') ? closed(whole, text) : NULL;
+        if (length == 0 && *text == '(' && depth == 0) {
+            const char *last = closed(whole, text);
+            if (last == NULL || last[1] == '\0')
+                break;
+        }
+        if (n + length + 5 >= room)
+            return 0;
+        if (end != NULL && end - text > 4) {
+            n += (size_t)snprintf(out + n, room - n, "%c...%c", *text, *end);
+            text = end + 1;
+            continue;
+        }
+        if (length == 0) {
+            length = 1;
+            if (opens(text))
+                depth++;
+            else if (closes(text) && depth > 0)
+                depth--;
+        }
+        memcpy(out + n, text, length);
+        n += length;
+        text += length;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+static char *brief_of(char *whole)
+{
+    const char *begin = strncmp(whole, "void ", 5) == 0 ? whole + 5 : whole;
+    char text[SHORT_NAME + 1];
+    size_t n = 0;
+    char *copy;
+
+    if (strlen(whole) <= SHORT_NAME)
+        return whole;
+    for (unsigned int deepest = 9; n == 0 && deepest-- > 0;)
+        n = shorten(begin, deepest, text, sizeof text);
+    if (n == 0)
+        snprintf(text, sizeof text, "%.124s...", begin);
+    copy = strdup(text);
+    return copy != NULL ? copy : whole;
+}
+
+static char *whole_of(sg__name *name)
+{
+    char *readable = NULL;
     int status = -1;
 
-    if (function == NULL || driver->FuncGetName == NULL || driver->FuncGetName(&name, function) != CUDA_SUCCESS || name == NULL)
-        return NULL;
-    if (strncmp(name, "_Z", 2) == 0) {
-        pthread_once(&demangler_once, find_demangler);
-        if (demangler != NULL)
-            demangled = demangler(name, NULL, NULL, &status);
+    if (strncmp(name->raw, "_Z", 2) != 0)
+        return name->raw;
+    pthread_once(&demangler_once, find_demangler);
+    if (demangler != NULL)
+        readable = demangler(name->raw, NULL, NULL, &status);
+    return readable != NULL && status == 0 ? readable : name->raw;
+}
+
+static void make_readable(sg__name *name)
+{
+    pthread_mutex_lock(&readable_lock);
+    if (name->whole == NULL) {
+        name->whole = whole_of(name);
+        name->brief = brief_of(name->whole);
     }
-    return demangled != NULL && status == 0 ? demangled : strdup(name);
+    pthread_mutex_unlock(&readable_lock);
+}
+
+const char *sg__name_whole(sg__name *name)
+{
+    make_readable(name);
+    return name->whole;
+}
+
+const char *sg__name_short(sg__name *name)
+{
+    make_readable(name);
+    return name->brief;
+}
+
+sg__name *sg__name_ask(const sg__driver *driver, CUfunction function)
+{
+    const char *raw = NULL;
+    sg__name *name;
+    size_t bytes;
+
+    if (function == NULL || driver->FuncGetName == NULL || driver->FuncGetName(&raw, function) != CUDA_SUCCESS || raw == NULL)
+        return NULL;
+    bytes = strlen(raw) + 1; /* The text is the driver's, and goes with the kernel's module. */
+    name = malloc(sizeof *name + bytes);
+    if (name == NULL)
+        return NULL;
+    *name = (sg__name){.holders = 1};
+    memcpy(name->raw, raw, bytes);
+    return name;
+}
+
+sg__name *sg__name_hold(sg__name *name)
+{
+    if (name != NULL)
+        atomic_fetch_add_explicit(&name->holders, 1, memory_order_relaxed);
+    return name;
+}
+
+void sg__name_drop(sg__name *name)
+{
+    if (name == NULL || atomic_fetch_sub(&name->holders, 1) != 1)
+        return;
+    if (name->brief != name->whole)
+        free(name->brief);
+    if (name->whole != name->raw)
+        free(name->whole);
+    free(name);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
@@ -63,18 +240,23 @@ const char *sg__node_kind_name(CUgraphNodeType type)
     return (size_t)type < sizeof kinds / sizeof *kinds ? kinds[type] : "node of an unknown type";
 }
 
+const char *sg__node_name(const sg__graph_node *node)
+{
+    return node->layout != NULL && node->layout->name != NULL ? sg__name_short(node->layout->name) : sg__node_kind_name(node->type);
+}
+
 void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes)
 {
     CUDA_KERNEL_NODE_PARAMS params;
     CUgraphNodeType type;
-    char *name = NULL;
+    sg__name *name = NULL;
 
     memset(&params, 0, sizeof params);
     snprintf(text, bytes, "node");
     if (driver->GraphNodeGetType(handle, &type) != CUDA_SUCCESS)
         return;
     if (type == CU_GRAPH_NODE_TYPE_KERNEL && driver->GraphKernelNodeGetParams(handle, &params) == CUDA_SUCCESS)
-        name = sg__function_name(driver, params.func);
-    snprintf(text, bytes, "%s", name != NULL ? name : sg__node_kind_name(type));
-    free(name);
+        name = sg__name_ask(driver, params.func);
+    snprintf(text, bytes, "%s", name != NULL ? sg__name_short(name) : sg__node_kind_name(type));
+    sg__name_drop(name);
 }

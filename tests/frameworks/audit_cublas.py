@@ -40,10 +40,10 @@ def compare(session, library, enqueue, types=TYPES):
         return session.record(name, lambda: enqueue(operands), library.STEP_ALLOW_UNREGISTERED)
 
     steps = [record("same", same), record("same again", same), record("others", other), record("others again", other)]
-    clean = session.compare(steps[0], steps[1], None)
+    clean = session.compare(steps[:1], steps[1:2])
     wrong = [f"over the same matrices: {words}" for words in sg.unlike_expected(clean)]
 
-    audit = session.compare(steps[0], steps[2], steps[3])
+    audit = session.compare(steps[:2], steps[2:])
     pairs = [(a.data_ptr(), b.data_ptr(), a.numel() * a.element_size()) for x, y in zip(same, other) for a, b in zip(x, y)]
     named, others = set(), []
     for finding in audit.faults:

@@ -1,6 +1,6 @@
 """The audit of training steps of PyTorch, recorded from outside:   STEPGRAPH_LIBRARY=libstepgraph.so python3 audit_torch.py
 
-A small language model with attention, forward, backward and update, recorded at steps k, k + 1 and k + 1 once more, and compared:
+A small language model with attention, forward, backward and update, recorded twice at step k and twice at step k + 1, and compared:
 
     recreated   parameters are made anew by each step, learning rate as a Python float: both must be named
     by value    the same in place: the learning rate must be named, and nothing else
@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: E402
 
 VOCABULARY, CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 32, 64, 4, 2, 4
 RATES = (0.001, 0.002)
+RECORDINGS = ((0, "k"), (0, "k again"), (1, "k + 1"), (1, "k + 1 again"))
 
 
 class Model:
@@ -96,14 +97,14 @@ def recreated(*place):
 
     bench.warm(step)
     places, steps, kept = [], [], []
-    for k, name in enumerate(("k", "k + 1", "k + 1 again")):
-        if k < 2:
+    for k, name in RECORDINGS:
+        if not name.endswith("again"):
             begins, now["rate"] = now["parameters"], RATES[k]
+            places.append([p.data_ptr() for p in begins])
         now["parameters"] = begins
         kept.append(begins)
-        places.append([p.data_ptr() for p in begins])
         steps.append(bench.record(name, step))
-    audit = bench.session.compare(*steps)
+    audit = bench.session.compare(steps[:2], steps[2:])
 
     expected = set(zip(places[0], places[1]))
     unnamed = expected - host.moves(audit)
@@ -132,10 +133,10 @@ def by_value(*place):
 
     bench.warm(step)
     steps = []
-    for k, name in enumerate(("k", "k + 1", "k + 1 again")):
-        now["rate"] = RATES[min(k, 1)]
+    for k, name in RECORDINGS:
+        now["rate"] = RATES[k]
         steps.append(bench.record(name, step))
-    audit = bench.session.compare(*steps)
+    audit = bench.session.compare(steps[:2], steps[2:])
     rates = [f for f in audit.faults if host.is_scalar(f, -RATES[0], -RATES[1])]
     others = [f for f in audit.faults if f not in rates]
     count = len(bench.model.parameters)
@@ -165,10 +166,10 @@ def clean(**options):
 
         bench.warm(step)
         steps = []
-        for k, name in enumerate(("k", "k + 1", "k + 1 again")):
-            rate.fill_(RATES[min(k, 1)])
+        for k, name in RECORDINGS:
+            rate.fill_(RATES[k])
             steps.append(bench.record(name, step))
-        audit = bench.session.compare(*steps)
+        audit = bench.session.compare(steps[:2], steps[2:])
         wrong = sg.unlike_expected(audit)
         before = losses.item()
         for _ in range(20):

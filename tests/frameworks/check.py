@@ -1,7 +1,7 @@
 """Tests of stepgraph_ctypes.py:   python3 check.py declarations LIBRARY CC...  |  python3 check.py recording LIBRARY
 
     declarations  sizes, offsets and constants are those that a C compiler finds in the headers, and every call is in the library
-    recording     a step is recorded three times and compared, on the driver that STEPGRAPH_DRIVER names
+    recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
 """
 import ctypes
 import os
@@ -60,16 +60,16 @@ def recording():
     def step(name, address, value):
         return session.record(name, lambda: check(fill(address, value, 1024, stream) == 0, "a set was refused"), library.STEP_ALLOW_UNREGISTERED)
 
-    steps = [step("k", one, 7), step("k + 1", other, 8), step("k + 1 again", other, 8)]
-    audit = session.compare(*steps)
+    steps = [step("k", one, 7), step("k again", one, 7), step("k + 1", other, 8), step("k + 1 again", other, 8)]
+    audit = session.compare(steps[:2], steps[2:])
     check({finding["kind"] for finding in audit.faults} == {"MOVED_POINTER", "CHANGING_SCALAR"}, audit.text)
     moved, changed = audit.of("MOVED_POINTER"), audit.of("CHANGING_SCALAR")
     check([(f["before"], f["after"]) for f in moved] == [(one, other)], audit.text)
     check([(f["before"], f["after"]) for f in changed] == [(7, 8)], audit.text)
-    check(not session.compare(steps[1], steps[2]).findings, "the same step twice, and a finding")
+    check(not session.compare(steps[2:3], steps[3:]).findings, "the same step twice, and a finding")
     found = sg.figures(steps, audit)
     check(found["nodes"] == 1 and found["kernels"] == 0 and found["faults"] == 2 and found["end_us"] > 0, str(found))
-    steps[2].replay()
+    steps[3].replay()
 
     try:
         session.record("refused", lambda: fill(one, 7, 1024, stream))

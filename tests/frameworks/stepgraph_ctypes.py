@@ -148,10 +148,12 @@ class Session:
         step.record(enqueue)
         return step
 
-    def compare(self, a, b, again=None):
+    def compare(self, a, b):
+        """Recordings of step k against recordings of step k + 1: a list of each, in the order of recording."""
         handle = ctypes.c_void_p()
+        given = [(ctypes.c_void_p * len(steps))(*(step.handle for step in steps)) for steps in (a, b)]
         began = time.perf_counter_ns()
-        self.library.call("audit_compare", a.handle, b.handle, again.handle if again else None, ctypes.byref(handle))
+        self.library.call("audit_compare_many", len(a), given[0], len(b), given[1], ctypes.byref(handle))
         taken = time.perf_counter_ns() - began
         return Audit(self.library, handle, taken / 1000)
 
@@ -319,6 +321,8 @@ def figures(steps, comparison):
         "end_us_per_node": round(end_us / nodes, 3),
         "instantiate_us": instantiate_us and round(instantiate_us, 1),
         "end_without_instantiate_us_per_node": instantiate_us and round((end_us - instantiate_us) / nodes, 3),
+        "read_us_per_node": round(audit["read_ns"] / 1000 / nodes, 3),
+        "recordings": len(steps),
         "compare_us": round(comparison.taken_us, 1),
         "compare_us_per_node": round(comparison.taken_us / nodes, 3),
         "findings": comparison.summary["findings"],

@@ -42,7 +42,7 @@ extern struct more_driver more;
 
 /* Of the primary context; the C++ one is net::scale. */
 struct audit_kernels {
-    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, scale;
+    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, big4096, scale;
 };
 extern struct audit_kernels made_for;
 
@@ -75,6 +75,11 @@ struct Padded {
 struct Views {
     CUdeviceptr out, in, bias;
     int n;
+};
+
+/* Of big4096, as its second argument. */
+struct Big {
+    uint64_t words[511];
 };
 
 void adam(CUdeviceptr w, CUdeviceptr g, float rate, float correction, int step);

@@ -316,6 +316,104 @@ START_TEST(json_replaces_what_is_no_utf_8)
 }
 END_TEST
 
+/* One learning rate by value is one line, whatever number of kernels it goes to. */
+START_TEST(text_says_the_same_about_several_nodes_once)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    const char *text;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        for (int k = 0; k < 20; k++)
+            adam(w, w, k == 3 ? 0.5f * (float)(i + 1) : 0.1f * (float)(i + 1), 1, 7);
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 20, 20);
+    text = stepgraph_audit_text(report);
+    ck_assert_ptr_nonnull(strstr(text, "20 faults (20 nodes, 20 kernels, "));
+    ck_assert_ptr_nonnull(strstr(text, " bytes compared in 2 recordings)\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n  node 0  adam  arg 2 +0   changing scalar"));
+    ck_assert_ptr_nonnull(strstr(text, "\n      the same in 18 more nodes: 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, ...\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n  node 3  adam  arg 2 +0   changing scalar"));
+    ck_assert_ptr_null(strstr(text, "\n  node 1  "));
+    ck_assert_ptr_null(strstr(text, "address"));
+    /* From code they are to be had one by one. */
+    for (uint32_t i = 0; i < 20; i++)
+        ck_assert_uint_eq(finding_at(report, i).node, i);
+    ck_assert_str_eq(strstr(finding_at(report, 19).text, "adam"), strstr(finding_at(report, 0).text, "adam"));
+}
+END_TEST
+
+/* What end says: the faults first, then what to do about the first, and all of it within the message. */
+START_TEST(message_of_end_has_faults_first_and_advice_last)
+{
+    stepgraph_error_info info = STEPGRAPH_ERROR_INFO_INIT;
+    CUdeviceptr buffer = device_make(4);
+    stepgraph_step *step = recording("train", 0);
+    const char *last, *and_more;
+    int n = 0;
+
+    for (int i = 0; i < 30; i++)
+        inc(stream, buffer, 1);
+    refused(step);
+    OK(stepgraph_step_error(step, &info));
+    ck_assert_ptr_nonnull(strstr(info.message, "cannot be replayed, 30 faults in what was recorded:\n  node 0  inc  arg 0 +0"));
+    for (const char *line = info.message; (line = strstr(line, "\n  node ")) != NULL; line++)
+        n++;
+    ck_assert_int_ge(n, 5);
+    and_more = strstr(info.message, "\n  and ");
+    ck_assert_ptr_nonnull(and_more);
+    ck_assert_int_eq(atoi(and_more + 7), 30 - n);
+    last = strrchr(info.message, '\n');
+    ck_assert_ptr_eq(strchr(and_more + 1, '\n'), last);
+    ck_assert_ptr_nonnull(strstr(last, "pin it: register what it belongs to"));
+    ck_assert_ptr_nonnull(strstr(last, "if the host keeps it in place"));
+}
+END_TEST
+
+START_TEST(costs_are_told)
+{
+    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *steps[2];
+    stepgraph_audit_summary single[2], both;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        inc(stream, stepgraph_pin_address(w), 1);
+        single[i] = summary_of(ready(steps[i]));
+        ck_assert_uint_gt(single[i].read_ns, 0);
+        ck_assert_uint_eq(single[i].compare_ns, 0);
+        ck_assert_uint_eq(single[i].addresses, 1);
+    }
+    both = summary_of(compared(steps[0], steps[1], NULL));
+    ck_assert_uint_eq(both.read_ns, single[0].read_ns + single[1].read_ns);
+    ck_assert_uint_gt(both.compare_ns, 0);
+    ck_assert_uint_eq(both.addresses, 1);
+    ck_assert_uint_eq(both.in_pins, 1);
+}
+END_TEST
+
+/* An allocator of the host's that keeps many blocks in one allocation: the sentence says which. */
+START_TEST(place_within_an_allocation_is_told)
+{
+    CUdeviceptr pool = device_make(2097152);
+    stepgraph_step *steps[2];
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+        inc(stream, pool + (i ? 222208 : 0), 1);
+        ready(steps[i]);
+    }
+    f = finding_at(compared(steps[0], steps[1], NULL), 0);
+    ck_assert_ptr_nonnull(strstr(f.text, "(2097152 bytes that no pin covers) -> "));
+    ck_assert_ptr_nonnull(strstr(f.text, "(+222208 in 2097152 bytes that no pin covers)"));
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("audit_report");
@@ -335,6 +433,10 @@ static Suite *make(void)
 
     tc = audit_case(suite, "c: texts");
     tcase_add_test(tc, text_says_what_was_looked_at_and_each_advice_once);
+    tcase_add_test(tc, text_says_the_same_about_several_nodes_once);
+    tcase_add_test(tc, message_of_end_has_faults_first_and_advice_last);
+    tcase_add_test(tc, costs_are_told);
+    tcase_add_test(tc, place_within_an_allocation_is_told);
     tcase_add_test(tc, json_holds_what_the_findings_hold);
     tcase_add_loop_test(tc, json_is_utf_8_whatever_names_are, 0, 2);
     tcase_add_loop_test(tc, json_replaces_what_is_no_utf_8, 0, 8);

@@ -1254,6 +1254,8 @@ START_TEST(k21_feeder_in_order_is_identical)
 }
 END_TEST
 
+static CUstream other_stream;
+
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(k19_replay_that_hangs_is_named_and_nothing_waits)
@@ -1278,6 +1280,37 @@ START_TEST(k19_replay_that_hangs_is_named_and_nothing_waits)
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs", "train");
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_pin_read(t.w, &(float){ 0 }, 4), "hangs");
     /* When the device comes back, so does the session. */
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+/* A counter that the host sets back itself, too early once it runs ahead: the second of the queued replays hangs. */
+static stepgraph_status feed_and_set_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    CU(MemsetD8Async(t.counter, 0, 4, t.feeder));
+    CU(StreamSynchronize(t.feeder));
+    t.feeder = NULL;
+    stepgraph_status status = feed(user, step, k);
+    t.feeder = other_stream;
+    return status;
+}
+
+START_TEST(k20_replay_that_hangs_only_when_queued_is_named)
+{
+    races("off");
+    t.once = 1;
+    recorded();
+    t.feeder = other_stream = stream_make(CU_STREAM_NON_BLOCKING);
+    t.config.feed = feed_and_set_back;
+    t.config.timeout_ns = 300 * 1000000ull;
+    t.config.delay_ns = 20 * 1000000ull;
+    t.config.steps = (uint32_t)_i;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.hung, 1);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs");
     CU(StreamSynchronize(stream));
     OK(stepgraph_session_wait(session));
 }
@@ -1677,6 +1710,8 @@ static Suite *make(void)
     tcase_add_test(order, k21_feeder_in_order_is_identical);
     tcase_add_test(order, k21_host_that_overwrites_too_early_is_found);
     tcase_add_test(late, k19_replay_that_hangs_is_named_and_nothing_waits);
+    tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 3, 4);
+    tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 8, 9);
     tcase_add_test(late, slow_replay_within_its_time_is_right);
     tcase_add_test(late, fresh_launches_that_hang_are_no_report);
     tcase_add_test(place, search_names_node_kernel_and_stage);

@@ -1,0 +1,453 @@
+/* What earlier calls left over in arguments, as frameworks do that fill large structs in part: no fault. In the same places, what a replay would
+ * freeze is named all the same. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "findings.h"
+
+enum { LOOSE = STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_MEMORY, MOST = 8 };
+
+static CUdeviceptr out;
+
+/* ---- one word in an argument of some size --------------------------------------------------------------------------- */
+
+enum form { WHOLE, SMALL, LARGE, FORMS }; /* 8 bytes, 40 and 4,088. */
+
+static const char *const names[FORMS] = {"dropout", "inner", "big4096"};
+static const uint32_t arguments[FORMS] = {1, 0, 1}, offsets[FORMS] = {0, 24, 96};
+
+static stepgraph_step *with(enum form form, uint64_t word)
+{
+    stepgraph_step *step = recording("step", LOOSE);
+    struct Inner small = {.p = out, .n = 1};
+    static struct Big large;
+    int k = 1;
+    char byte = 1;
+
+    small.tail[1] = word;
+    large.words[12] = word;
+    if (form == WHOLE)
+        launch(stream, made_for.dropout, 1, (void *[]){&out, &word});
+    else if (form == SMALL)
+        launch(stream, made_for.inner, 1, (void *[]){&small, &out, &k, &byte, &out});
+    else
+        launch(stream, made_for.big4096, 1, (void *[]){&out, &large});
+    ready(step);
+    return step;
+}
+
+static stepgraph_audit *many(size_t n_a, stepgraph_step *const *a, size_t n_b, stepgraph_step *const *b)
+{
+    stepgraph_audit *report = NULL;
+
+    OK(stepgraph_audit_compare_many(n_a, a, n_b, b, &report));
+    return keep_report(report);
+}
+
+/* As many recordings as there are words. */
+static stepgraph_audit *words(enum form form, size_t n_a, size_t n_b, const uint64_t *words)
+{
+    stepgraph_step *steps[MOST];
+
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    for (size_t i = 0; i < n_a + n_b; i++)
+        steps[i] = with(form, words[i]);
+    return many(n_a, steps, n_b, steps + n_a);
+}
+
+#define WORDS(form, n_a, n_b, ...) words(form, n_a, n_b, (const uint64_t[]){__VA_ARGS__})
+
+#define NO_FAULT(report, form, ...)                                                                                              \
+    do {                                                                                                                         \
+        stepgraph_audit *report_ = (report);                                                                                     \
+        HOLDS(report_, 0, 1);                                                                                                    \
+        NOTED(report_, UNCLASSIFIED, 0, names[form], arguments[form], offsets[form], "", "unclassified", __VA_ARGS__);           \
+    } while (0)
+
+#define NAMED(report, kind, form, bytes_, ...)                                                                                   \
+    do {                                                                                                                         \
+        stepgraph_audit *report_ = (report);                                                                                     \
+        stepgraph_finding f_;                                                                                                    \
+        HOLDS(report_, 1, 1);                                                                                                    \
+        f_ = FOUND(report_, kind, 0, names[form], arguments[form], offsets[form],                                                \
+                   STEPGRAPH_FINDING_##kind == STEPGRAPH_FINDING_MOVED_POINTER ? "pin it" : "CELL", __VA_ARGS__);                \
+        ck_assert_uint_eq(f_.bytes, bytes_);                                                                                     \
+    } while (0)
+
+static void make_out(void)
+{
+    pin_make(session, STEPGRAPH_ROLE_OUTPUT, 64, "out");
+}
+
+/* ---- addresses of host memory ------------------------------------------------------------------------------------------ */
+
+static uint64_t on_heap, other_on_heap, on_stack, in_code;
+
+static void find_host_memory(char *here)
+{
+    static char *kept[2];
+
+    for (int i = 0; i < 2; i++)
+        if (kept[i] == NULL)
+            kept[i] = malloc(1 << 20); /* For as long as the program. */
+    on_heap = (uintptr_t)kept[0] + 0x20010; /* Not so near to its neighbours that their upper bytes are the same. */
+    other_on_heap = (uintptr_t)kept[1] + 0x3f010;
+    on_stack = (uintptr_t)here;
+    in_code = (uintptr_t)find_host_memory + 5;
+}
+
+START_TEST(addresses_of_host_memory_are_no_fault)
+{
+    enum form form = (enum form)_i;
+    char here;
+
+    make_out();
+    find_host_memory(&here);
+    NO_FAULT(WORDS(form, 1, 1, on_heap, other_on_heap), form, "host's own memory");
+    NO_FAULT(WORDS(form, 1, 1, on_stack, in_code), form, "host's own memory");
+    NO_FAULT(WORDS(form, 1, 1, in_code, 1), form, "host's own memory");
+    NO_FAULT(WORDS(form, 1, 1, 1, in_code), form, "host's own memory");
+    NO_FAULT(WORDS(form, 1, 2, on_heap, other_on_heap, other_on_heap), form, "host's own memory");
+    NO_FAULT(WORDS(form, 2, 2, on_heap, on_heap, other_on_heap, other_on_heap), form, "host's own memory");
+    NO_FAULT(WORDS(form, 2, 2, 1, 1, on_stack, on_stack), form, "host's own memory");
+    /* The lower half alone is another, */
+    NO_FAULT(WORDS(form, 1, 1, on_heap, on_heap ^ 0x1f0000), form, "host's own memory");
+    NO_FAULT(WORDS(form, 2, 2, in_code, in_code, in_code + 0x309, in_code + 0x309), form, "host's own memory");
+    /* or the upper half, */
+    NO_FAULT(WORDS(form, 1, 1, on_heap, on_heap & 0xffffffff), form, "host's own memory");
+    /* or it is none in the two that are shown. */
+    NO_FAULT(WORDS(form, 1, 2, 0x160, 0x8050, on_stack), form, "");
+}
+END_TEST
+
+/* The same place, with what a kernel can use. */
+START_TEST(device_memory_in_the_same_place_is_named)
+{
+    enum form form = (enum form)_i;
+    CUdeviceptr x, y;
+    char here;
+
+    make_out();
+    find_host_memory(&here);
+    x = device_make(4096);
+    y = device_make(4096);
+    NAMED(WORDS(form, 1, 1, x, y), MOVED_POINTER, form, 8, "4096 bytes that no pin covers");
+    NAMED(WORDS(form, 2, 2, x, x, y, y), MOVED_POINTER, form, 8, "moved pointer");
+    /* Back and forth in each recording: the first of both steps is the same. */
+    NAMED(WORDS(form, 2, 2, x, y, x, y), MOVED_POINTER, form, 8, "moved pointer");
+    /* A new place each time. */
+    NAMED(WORDS(form, 2, 2, x, y, x + 64, y + 64), MOVED_POINTER, form, 8, "moved pointer");
+    NAMED(WORDS(form, 2, 2, 0, 0, y, y), MOVED_POINTER, form, 8, "moved pointer");
+    /* No pointer is a number, or an address of the host's, in another recording. */
+    NO_FAULT(WORDS(form, 2, 2, x, 77, y, y), form, "none in another");
+    NO_FAULT(WORDS(form, 2, 2, x, x, y, on_heap), form, "host's own memory");
+}
+END_TEST
+
+START_TEST(page_locked_memory_in_the_same_place_is_named)
+{
+    enum form form = (enum form)_i;
+    uint64_t x = (uintptr_t)page_locked(4096), y = (uintptr_t)page_locked(8192);
+
+    make_out();
+    NAMED(WORDS(form, 1, 1, x, y), MOVED_POINTER, form, 8, "4096 bytes of page-locked host memory");
+    NAMED(WORDS(form, 2, 2, x, x, y, y), MOVED_POINTER, form, 8, "page-locked");
+}
+END_TEST
+
+/* Memory of the host's at a place of our choice. */
+static void map_at(uint64_t address, size_t bytes)
+{
+    void *made = mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    ck_assert_msg(made == (void *)(uintptr_t)address || errno == EEXIST, "cannot map %llx", (unsigned long long)address);
+}
+
+/* A value of 4 bytes in a struct, with the upper half of an address for its padding: together they are an address of the host's. */
+START_TEST(values_below_the_rest_of_an_address_are_named)
+{
+    enum form form = (enum form)(_i + 1);
+    const uint64_t rest = 0x3e00ull << 32;
+
+    make_out();
+    map_at(rest, 65536);
+    map_at(rest | 0x3a831000, 4096);
+    map_at(rest | 0x3b031000, 4096);
+    NAMED(WORDS(form, 1, 1, rest | 7, rest | 8), CHANGING_SCALAR, form, 4, "as integer 7 -> 8");
+    NAMED(WORDS(form, 2, 2, rest | 7, rest | 7, rest | 8, rest | 8), CHANGING_SCALAR, form, 4, "as integer 7 -> 8");
+    NAMED(WORDS(form, 2, 2, rest | 7, 7, rest | 8, 8), CHANGING_SCALAR, form, 4, "as integer 7 -> 8");
+    NAMED(WORDS(form, 2, 2, rest | 0x3a83126f, rest | 0x3a83126f, rest | 0x3b03126f, rest | 0x3b03126f), CHANGING_SCALAR, form, 4,
+          "as float 0.00100000005 -> 0.00200000009");
+    NAMED(WORDS(form, 2, 2, rest | 0x3a83126f, 0x3a83126f, rest | 0x3b03126f, 0x3b03126f), CHANGING_SCALAR, form, 4, "as float 0.001");
+    /* A byte alone. */
+    NAMED(WORDS(form, 1, 1, rest | 0x3a831001, rest | 0x3a831002), CHANGING_SCALAR, form, 4, "4 bytes");
+    /* Only what may stand at such an address is one: */
+    NO_FAULT(WORDS(form, 2, 2, rest | 0x3a831268, rest | 0x3a831268, rest | 0x3b031268, rest | 0x3b031268), form, "host's own memory");
+    /* and where there is no memory, there is no doubt. */
+    NAMED(WORDS(form, 1, 1, rest | 0x3c83126f, rest | 0x3c03126f), CHANGING_SCALAR, form, 4, "4 bytes");
+}
+END_TEST
+
+/* A program that is not position-independent has its memory where numbers are. */
+START_TEST(low_addresses_of_host_memory_are_told_from_numbers)
+{
+    enum form form = (enum form)_i;
+
+    make_out();
+    map_at(0x22e00000, 1 << 20);
+    NO_FAULT(WORDS(form, 1, 1, 0x22e1c510, 0x22e2c510), form, "host's own memory");
+    NO_FAULT(WORDS(form, 1, 2, 0x22e1c510, 0x22e2c510, 0x22e2c510), form, "host's own memory");
+    NO_FAULT(WORDS(form, 2, 2, 0x22e1c510, 0x22e2c510, 0x22e8d528, 0x22e83ff0), form, form == WHOLE ? "host's own memory" : "padding");
+    /* A number that each step has of its own, and those that nothing can stand at. */
+    NAMED(WORDS(form, 2, 2, 0x22e1c510, 0x22e1c510, 0x22e2c510, 0x22e2c510), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "585221392");
+    NAMED(WORDS(form, 1, 1, 0x22e1c511, 0x22e1c515), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "585221393 -> 585221397");
+}
+END_TEST
+
+/* Two values side by side make a word as large as an address, and a large one may by chance be one. */
+START_TEST(pairs_of_values_in_the_same_place_are_named)
+{
+    enum form form = (enum form)_i;
+
+    make_out();
+    NAMED(WORDS(form, 2, 2, 0x33dcccccd, 0x33dcccccd, 0x43d4ccccd, 0x43d4ccccd), CHANGING_SCALAR, form, 8, "8 bytes");
+    NAMED(WORDS(form, 2, 2, 585221392, 585221392, 585221400, 585221400), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u,
+          "as integer 585221392 -> 585221400");
+}
+END_TEST
+
+/* ---- noise of both steps ------------------------------------------------------------------------------------------------- */
+
+/* What the first recording found on the stack is not what the later ones do. */
+START_TEST(garbage_of_the_first_recording_alone_is_no_fault)
+{
+    enum form form = (enum form)(_i + 1);
+
+    make_out();
+    NO_FAULT(WORDS(form, 2, 2, 0x12340018, 0x55550001, 0x55550001, 0x55550001), form, "padding");
+    NO_FAULT(WORDS(form, 2, 2, 0x3, 0x1111111100000018, 0x1111111100000018, 0x1111111100000018), form, "padding");
+    NO_FAULT(WORDS(form, 3, 1, 0x12340018, 0x55550001, 0x55550001, 0x55550001), form, "padding");
+    NO_FAULT(WORDS(form, 2, 2, 0x18, 0x18, 0x18, 0x1122334455667788), form, "padding");
+    /* Without a second one nobody can tell. */
+    ck_assert_uint_eq(summary_of(WORDS(form, 1, 2, 0x12340018, 0x55550001, 0x55550001)).faults, 1);
+}
+END_TEST
+
+/* Each step's own value, whatever the size of what it is in. */
+START_TEST(values_of_each_step_are_named)
+{
+    enum form form = (enum form)_i;
+
+    make_out();
+    NAMED(WORDS(form, 2, 2, 0x3a83126f, 0x3a83126f, 0x3b03126f, 0x3b03126f), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "changing scalar");
+    NAMED(WORDS(form, 2, 2, 7, 7, 8, 8), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "as integer 7 -> 8");
+    NAMED(WORDS(form, 3, 2, 7, 7, 7, 8, 8), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "as integer 7 -> 8");
+    NAMED(WORDS(form, 1, 3, 7, 8, 8, 8), CHANGING_SCALAR, form, form == WHOLE ? 8u : 4u, "as integer 7 -> 8");
+}
+END_TEST
+
+/* In a small struct a value may have padding behind it; in a large one the same bytes are the lower ones of what was left over. */
+START_TEST(bytes_in_front_of_noise_are_a_value_in_small_structs_only)
+{
+    make_out();
+    NAMED(WORDS(SMALL, 2, 2, 0x1101, 0x2201, 0x3302, 0x4402), CHANGING_SCALAR, SMALL, 1, "1 bytes 1 -> 2");
+    NO_FAULT(WORDS(LARGE, 2, 2, 0x1101, 0x2201, 0x3302, 0x4402), LARGE, "padding");
+}
+END_TEST
+
+START_TEST(seeds_that_are_drawn_each_time_are_named)
+{
+    make_out();
+    NAMED(WORDS(WHOLE, 2, 2, 0x9e3779b97f4a7c15, 0x3c6ef372fe94f82a, 0xdaa66d2c7ddf743f, 0x78dde6e5fd29f054), CHANGING_SCALAR, WHOLE, 8, "8 bytes");
+}
+END_TEST
+
+/* ---- counters -------------------------------------------------------------------------------------------------------------- */
+
+/* A sequence number, say, which every recording takes on by the number of its operations. */
+START_TEST(counters_are_faults_unless_they_are_left_over_in_large_structs)
+{
+    uint64_t first = _i ? 0xb3300000000 : 0xb33, by = _i ? 0xc400000000 : 0xc4; /* In either half. */
+    uint32_t bytes = 4, at = _i ? 4 : 0;
+    stepgraph_finding f;
+
+    make_out();
+    NAMED(WORDS(WHOLE, 2, 2, first, first + by, first + 2 * by, first + 3 * by), CHANGING_SCALAR, WHOLE, 8, "changing scalar");
+    f = FOUND(WORDS(SMALL, 2, 2, first, first + by, first + 2 * by, first + 3 * by), CHANGING_SCALAR, 0, "inner", 0, 24 + at, "CELL",
+              "as integer 2867 -> 3259");
+    ck_assert_uint_eq(f.bytes, bytes);
+    for (size_t n_a = 1; n_a < 3; n_a++) {
+        stepgraph_audit *report = WORDS(LARGE, n_a, 2, first, first + by, first + 2 * by, first + 3 * by);
+        HOLDS(report, 0, 1);
+        NOTED(report, UNCLASSIFIED, 0, "big4096", 1, 96 + at, "", "goes on by 196 in every recording", "struct of 4088 bytes");
+    }
+    /* What the step alone decides is a value, whatever it is in. */
+    f = FOUND(WORDS(LARGE, 2, 2, first, first, first + by, first + by), CHANGING_SCALAR, 0, "big4096", 1, 96 + at, "CELL",
+              "as integer 2867 -> 3063");
+    /* Two recordings cannot show that it goes on. */
+    ck_assert_uint_eq(summary_of(WORDS(LARGE, 1, 1, first, first + by)).faults, 1);
+}
+END_TEST
+
+/* ---- a byte that is no value ------------------------------------------------------------------------------------------------- */
+
+/* What a kernel takes for a functor without members is one byte, which nobody sets. */
+static stepgraph_audit *bytes_of(const char *values)
+{
+    stepgraph_step *steps[4];
+    struct Inner in = {.p = out, .n = 1};
+    int k = 1;
+
+    for (int i = 0; i < 4; i++) {
+        char byte = values[i];
+        steps[i] = recording("step", 0);
+        launch(stream, made_for.inner, 1, (void *[]){&in, &out, &k, &byte, &out});
+        ready(steps[i]);
+    }
+    return many(2, steps, 2, steps + 2);
+}
+
+START_TEST(byte_that_nobody_sets_is_no_fault)
+{
+    stepgraph_audit *report;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    report = bytes_of((const char[]){0x60, 0x70, 0x70, 0x70});
+    HOLDS(report, 0, 1);
+    NOTED(report, UNCLASSIFIED, 0, "inner", 3, 0, "", "padding");
+    /* A flag that changes with the step, or each time. */
+    FOUND(bytes_of((const char[]){3, 3, 4, 4}), CHANGING_SCALAR, 0, "inner", 3, 0, "CELL", "1 bytes 3 -> 4");
+    FOUND(bytes_of((const char[]){0, 1, 0, 1}), CHANGING_SCALAR, 0, "inner", 3, 0, "CELL", "1 bytes 0 -> 1");
+}
+END_TEST
+
+/* ---- what may be compared ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(one_of_each_is_the_same_as_two)
+{
+    stepgraph_step *a, *b;
+    stepgraph_audit *report;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    a = with(SMALL, 7);
+    b = with(SMALL, 8);
+    report = many(1, &a, 1, &b);
+    ck_assert_str_eq(stepgraph_audit_text(report), stepgraph_audit_text(compared(a, b, NULL)));
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(many(2, (stepgraph_step *[]){a, a}, 1, &b)), "compared in 3 recordings"));
+}
+END_TEST
+
+START_TEST(nothing_to_compare_is_refused)
+{
+    stepgraph_step *a, *idle, *pair[2];
+    stepgraph_audit *report = (stepgraph_audit *)&stream;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    a = with(SMALL, 7);
+    idle = step_make(session, "another", 0);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(0, &a, 1, &a, &report), "at least one");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(1, &a, 0, &a, &report), "at least one");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(1, NULL, 1, &a, &report), "at least one");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(1, &a, 1, NULL, &report), "at least one");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(1, &a, 1, &a, NULL), "audit_out");
+    for (int i = 0; i < 2; i++) {
+        pair[i] = a;
+        pair[1 - i] = NULL;
+        FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(2, pair, 1, &a, &report), "NULL");
+        FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare_many(1, &a, 2, pair, &report), "NULL");
+        pair[1 - i] = idle;
+        FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_compare_many(2, pair, 1, &a, &report), "another", "record it first");
+        FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_compare_many(1, &a, 2, pair, &report), "another");
+    }
+    ck_assert_ptr_eq(report, (stepgraph_audit *)&stream);
+}
+END_TEST
+
+/* The form of each recording is looked at, not only that of the first two. */
+START_TEST(recording_of_another_form_is_explained)
+{
+    CUdeviceptr x = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 64, "x"));
+    CUstream side = stream_make(CU_STREAM_NON_BLOCKING);
+    stepgraph_step *steps[4];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 4; i++) {
+        steps[i] = recording("step", 0);
+        if (i == _i && _i > 1)
+            OK(stepgraph_step_fork(steps[i], side, "side"));
+        inc(stream, x, 1);
+        inc(i == _i && _i > 1 ? side : stream, x + 16, 1);
+        if (i == _i && _i > 1)
+            OK(stepgraph_step_join(steps[i], side));
+        if (i != _i || _i > 1)
+            inc(stream, x + 32, 1);
+        ready(steps[i]);
+    }
+    report = many(2, steps, 2, steps + 2);
+    HOLDS(report, 1, 1);
+    if (_i == 1)
+        FOUND(report, TOPOLOGY, 2, "inc", NOWHERE, 0, "record one graph for each form", "the first recording has 3 nodes and the second 2");
+    else if (_i > 1)
+        FOUND(report, TOPOLOGY, 1, "inc", NOWHERE, 0, "record one graph for each form", "the same nodes in another order",
+              "in the first recording only");
+    else
+        FOUND(report, TOPOLOGY, 2, "", NOWHERE, 0, "record one graph for each form", "the first recording has 2 nodes and the second 3");
+}
+END_TEST
+
+/* New values that commits read elsewhere each second time. */
+START_TEST(new_values_are_compared_in_all_recordings)
+{
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    CUdeviceptr fresh[3] = {device_make(64), device_make(64), device_make(64)};
+    stepgraph_step *steps[4];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 4; i++) {
+        uint64_t from[2] = {fresh[0], fresh[1 + i % 2]};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 2, pins, from));
+        ready(steps[i]);
+    }
+    report = many(2, steps, 2, steps + 2);
+    HOLDS(report, 1, 1);
+    FOUND(report, MOVED_POINTER, NOWHERE, "", NOWHERE, 0, "arena", "commit of pin 'b'");
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("audit_left_over");
+    TCase *tc = audit_case(suite, "a: addresses");
+
+    tcase_add_loop_test(tc, addresses_of_host_memory_are_no_fault, 0, FORMS);
+    tcase_add_loop_test(tc, device_memory_in_the_same_place_is_named, 0, FORMS);
+    tcase_add_loop_test(tc, page_locked_memory_in_the_same_place_is_named, 0, FORMS);
+    tcase_add_loop_test(tc, values_below_the_rest_of_an_address_are_named, 0, 2);
+    tcase_add_loop_test(tc, low_addresses_of_host_memory_are_told_from_numbers, 0, FORMS);
+    tcase_add_loop_test(tc, pairs_of_values_in_the_same_place_are_named, 0, FORMS);
+
+    tc = audit_case(suite, "b: noise");
+    tcase_add_loop_test(tc, garbage_of_the_first_recording_alone_is_no_fault, 0, 2);
+    tcase_add_loop_test(tc, values_of_each_step_are_named, 0, FORMS);
+    tcase_add_test(tc, bytes_in_front_of_noise_are_a_value_in_small_structs_only);
+    tcase_add_test(tc, seeds_that_are_drawn_each_time_are_named);
+    tcase_add_loop_test(tc, counters_are_faults_unless_they_are_left_over_in_large_structs, 0, 2);
+    tcase_add_test(tc, byte_that_nobody_sets_is_no_fault);
+
+    tc = audit_case(suite, "c: recordings");
+    tcase_add_test(tc, one_of_each_is_the_same_as_two);
+    tcase_add_test(tc, nothing_to_compare_is_refused);
+    tcase_add_loop_test(tc, recording_of_another_form_is_explained, 0, 4);
+    tcase_add_test(tc, new_values_are_compared_in_all_recordings);
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
