@@ -38,6 +38,16 @@ GOALS = (
 )
 
 
+def card_line(folder):
+    """What nvidia-smi said: name and driver; "" where card.sh left no summary."""
+    try:
+        with open(os.path.join(folder, "summary.txt"), encoding="utf-8") as f:
+            words = f.readline().split(None, 1)
+        return words[1].strip() if len(words) == 2 and words[0] == "card" else ""
+    except OSError:
+        return ""
+
+
 def load(folder, simulation):
     found = {}
     for path in sorted(glob.glob(os.path.join(folder, "bench-*.json"))):
@@ -45,6 +55,7 @@ def load(folder, simulation):
             data = json.load(f)
         if data["driver"] != "cuda" and not simulation:
             sys.exit(f"{path}: measured on {data['driver']}, a simulation: its times say nothing about a card")
+        data["card_line"] = card_line(folder)
         found[data["bench"]] = data
     if not found:
         sys.exit(f"{folder}: no bench-*.json")
@@ -76,7 +87,10 @@ def judged(row):
 def table_run(found):
     one = next(data for data in found.values() if "bench" in data)
     version = one["driver_version"]
-    return ["| | |", "|---|---|", f"| card | {one['device']} |", f"| CUDA version of the driver | {version // 1000}.{version % 1000 // 10} |",
+    driver = f"CUDA {version // 1000}.{version % 1000 // 10}"
+    if one["card_line"]:
+        driver = f"{one['card_line'].rpartition(', ')[2]}, {driver}"
+    return ["| | |", "|---|---|", f"| card | {one['device']} |", f"| driver | {driver} |",
             "| command | `OUT=results sh tests/card.sh` |", f"| date | {one['date']} |"]
 
 

@@ -322,6 +322,28 @@ static stepgraph_arena *arena_of(const stepgraph_session *session, range extent)
     return arena;
 }
 
+bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, CUdeviceptr from, CUdeviceptr *start_out, uint64_t *bytes_out)
+{
+    const stepgraph_arena *arena = session->arenas != NULL ? session->arenas->arenas : NULL;
+    CUdeviceptr end = pin->address + pin->bytes;
+    size_t index;
+
+    while (arena != NULL && arena->pin != pin)
+        arena = arena->next;
+    if (arena == NULL)
+        return false;
+    index = live_index(&arena->blocks, from);
+    while (index < arena->blocks.n_live && arena->blocks.live[index]->block.start <= from) {
+        from = arena->blocks.live[index]->block.start + arena->blocks.live[index]->block.bytes;
+        index++;
+    }
+    if (from >= end)
+        return false;
+    *start_out = from;
+    *bytes_out = (index < arena->blocks.n_live ? arena->blocks.live[index]->block.start : end) - from;
+    return true;
+}
+
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)
 {
     const sg__block *found;

@@ -28,6 +28,9 @@ typedef struct sg__block {
  */
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
 
+/* The next part of an arena's memory, from an address on, that no block holds now: what may be overwritten. False: there is none. */
+bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, CUdeviceptr from, CUdeviceptr *start_out, uint64_t *bytes_out);
+
 /* A recording begins: the blocks that are out were there from its first node on, and those of the recording before are forgotten. */
 void sg__arenas_record(stepgraph_session *session);
 

@@ -1,13 +1,13 @@
 /* The report: gathering findings, walking them, and their forms for people and programs. */
 #include "audit_p.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "structs.h"
+#include "text.h"
 
 static const char *const kind_names[] = {
     [STEPGRAPH_FINDING_MOVED_POINTER] = "moved pointer",
@@ -209,94 +209,6 @@ uint64_t sg__audit_clock(void)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* A text that grows. */
-typedef struct buffer {
-    char *text;
-    size_t used, room;
-    bool failed;
-} buffer;
-
-static void append(buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Room for n characters more, and the zero. */
-static bool make_room(buffer *b, size_t n)
-{
-    size_t room = 2 * (b->used + n + 1);
-    char *larger;
-
-    if (b->used + n + 1 <= b->room)
-        return true;
-    larger = realloc(b->text, room);
-    if (larger == NULL) {
-        b->failed = true;
-        return false;
-    }
-    b->text = larger;
-    b->room = room;
-    return true;
-}
-
-static void append(buffer *b, const char *format, ...)
-{
-    va_list arguments, again;
-    int n;
-
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    n = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (n < 0)
-        b->failed = true;
-    else if (make_room(b, (size_t)n))
-        b->used += (size_t)vsnprintf(b->text + b->used, b->room - b->used, format, again);
-    va_end(again);
-}
-
-static void append_bytes(buffer *b, const char *bytes, size_t n)
-{
-    if (!make_room(b, n))
-        return;
-    memcpy(b->text + b->used, bytes, n);
-    b->used += n;
-    b->text[b->used] = '\0';
-}
-
-size_t sg__text_character(const char *text)
-{
-    const unsigned char *u = (const unsigned char *)text;
-    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : u[0] >= 0xe0 && u[0] < 0xf0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
-
-    for (size_t i = 1; i < n; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
-/* As a JSON string, quotes included. A name may be cut off within a character. */
-static void append_quoted(buffer *b, const char *text)
-{
-    const char *plain = text; /* From here on nothing is special. */
-
-    append_bytes(b, "\"", 1);
-    while (*text != '\0') {
-        size_t n = sg__text_character(text);
-        if (n != 0 && *text != '"' && *text != '\\' && (unsigned char)*text >= 0x20) {
-            text += n;
-            continue;
-        }
-        append_bytes(b, plain, (size_t)(text - plain));
-        if (n == 0)
-            append(b, "\\ufffd");
-        else if ((unsigned char)*text < 0x20)
-            append(b, "\\u%04x", (unsigned char)*text);
-        else
-            append(b, "\\%c", *text);
-        plain = ++text;
-    }
-    append_bytes(b, plain, (size_t)(text - plain));
-    append_bytes(b, "\"", 1);
-}
-
 /* Findings that say the same about several nodes: each has the next in its group, the first of them how many there are. */
 typedef struct groups {
     uint32_t next[SG__FINDINGS_KEPT], size[SG__FINDINGS_KEPT];
@@ -336,34 +248,34 @@ static void group(const stepgraph_audit *audit, groups *g)
 }
 
 /* The other nodes of a group. */
-static void append_nodes(const stepgraph_audit *audit, const groups *g, uint32_t first, buffer *b)
+static void append_nodes(const stepgraph_audit *audit, const groups *g, uint32_t first, sg__text *b)
 {
     uint32_t shown = 0;
 
-    append(b, "\n      the same in %u more node%s: ", g->size[first] - 1, g->size[first] > 2 ? "s" : "");
+    sg__text_add(b, "\n      the same in %u more node%s: ", g->size[first] - 1, g->size[first] > 2 ? "s" : "");
     for (uint32_t i = g->next[first]; i != 0 && shown < 12; i = g->next[i])
-        append(b, "%s%u", shown++ > 0 ? ", " : "", audit->order[i]->said.node);
+        sg__text_add(b, "%s%u", shown++ > 0 ? ", " : "", audit->order[i]->said.node);
     if (g->size[first] - 1 > shown)
-        append(b, ", ...");
+        sg__text_add(b, ", ...");
 }
 
-static void write_text(const stepgraph_audit *audit, buffer *b)
+static void write_text(const stepgraph_audit *audit, sg__text *b)
 {
     const stepgraph_audit_summary *s = &audit->summary;
     const stepgraph_finding *before = NULL;
     groups g;
 
     if (s->faults == 0)
-        append(b, "%s: no fault found", audit->title);
+        sg__text_add(b, "%s: no fault found", audit->title);
     else
-        append(b, "%s cannot be replayed: %llu fault%s", audit->title, (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
-    append(b, " (%llu nodes, %llu kernels, ", (unsigned long long)s->nodes, (unsigned long long)s->kernels);
+        sg__text_add(b, "%s cannot be replayed: %llu fault%s", audit->title, (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
+    sg__text_add(b, " (%llu nodes, %llu kernels, ", (unsigned long long)s->nodes, (unsigned long long)s->kernels);
     if (audit->recordings > 0)
-        append(b, "%llu bytes compared in %u recordings)", (unsigned long long)s->bytes, audit->recordings);
+        sg__text_add(b, "%llu bytes compared in %u recordings)", (unsigned long long)s->bytes, audit->recordings);
     else
-        append(b, "%llu addresses)", (unsigned long long)s->addresses);
+        sg__text_add(b, "%llu addresses)", (unsigned long long)s->addresses);
     if (s->unread > 0)
-        append(b, "; %llu nodes could not be looked at", (unsigned long long)s->unread);
+        sg__text_add(b, "; %llu nodes could not be looked at", (unsigned long long)s->unread);
     group(audit, &g);
     for (uint32_t i = 0; i < s->kept; i++) {
         const stepgraph_finding *f = &audit->order[i]->said;
@@ -371,26 +283,26 @@ static void write_text(const stepgraph_audit *audit, buffer *b)
             continue;
         /* The same advice once for a run of findings. */
         if (before != NULL && before->advice[0] != '\0' && strcmp(f->advice, before->advice) != 0)
-            append(b, "\n      %s", before->advice);
-        append(b, "\n  %s%s", f->fault != 0 ? "" : "(no fault) ", f->text);
+            sg__text_add(b, "\n      %s", before->advice);
+        sg__text_add(b, "\n  %s%s", f->fault != 0 ? "" : "(no fault) ", f->text);
         if (g.size[i] > 1)
             append_nodes(audit, &g, i, b);
         before = f;
     }
     if (before != NULL && before->advice[0] != '\0')
-        append(b, "\n      %s", before->advice);
+        sg__text_add(b, "\n      %s", before->advice);
     if (s->findings > s->kept)
-        append(b, "\n  and %llu more", (unsigned long long)(s->findings - s->kept));
-    append(b, "\n");
+        sg__text_add(b, "\n  and %llu more", (unsigned long long)(s->findings - s->kept));
+    sg__text_add(b, "\n");
 }
 
-static void write_json(const stepgraph_audit *audit, buffer *b)
+static void write_json(const stepgraph_audit *audit, sg__text *b)
 {
     const stepgraph_audit_summary *s = &audit->summary;
 
-    append(b, "{\"title\": ");
-    append_quoted(b, audit->title);
-    append(b,
+    sg__text_add(b, "{\"title\": ");
+    sg__text_quoted(b, audit->title);
+    sg__text_add(b,
            ", \"faults\": %llu, \"findings\": %llu, \"nodes\": %llu, \"kernels\": %llu, \"unread\": %llu, \"addresses\": %llu, "
            "\"in_pins\": %llu, "
            "\"in_graph\": %llu, \"bytes\": %llu, \"read_ns\": %llu, \"compare_ns\": %llu, \"list\": [",
@@ -400,21 +312,21 @@ static void write_json(const stepgraph_audit *audit, buffer *b)
            (unsigned long long)s->read_ns, (unsigned long long)s->compare_ns);
     for (uint64_t i = 0; i < s->kept; i++) {
         const stepgraph_finding *f = &audit->order[i]->said;
-        append(b, "%s\n  {\"kind\": ", i > 0 ? "," : "");
-        append_quoted(b, kind_names[f->kind]);
-        append(b, ", \"fault\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false",
+        sg__text_add(b, "%s\n  {\"kind\": ", i > 0 ? "," : "");
+        sg__text_quoted(b, kind_names[f->kind]);
+        sg__text_add(b, ", \"fault\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false",
                f->node != UINT32_MAX ? (long long)f->node : -1, f->argument != UINT32_MAX ? (long long)f->argument : -1, f->offset, f->bytes);
-        append(b, ", \"before\": \"0x%llx\", \"after\": \"0x%llx\", \"name\": ", (unsigned long long)f->before, (unsigned long long)f->after);
-        append_quoted(b, f->node_name);
-        append(b, ", \"stage\": ");
-        append_quoted(b, f->stage);
-        append(b, ", \"text\": ");
-        append_quoted(b, f->text);
-        append(b, ", \"advice\": ");
-        append_quoted(b, f->advice);
-        append(b, "}");
+        sg__text_add(b, ", \"before\": \"0x%llx\", \"after\": \"0x%llx\", \"name\": ", (unsigned long long)f->before, (unsigned long long)f->after);
+        sg__text_quoted(b, f->node_name);
+        sg__text_add(b, ", \"stage\": ");
+        sg__text_quoted(b, f->stage);
+        sg__text_add(b, ", \"text\": ");
+        sg__text_quoted(b, f->text);
+        sg__text_add(b, ", \"advice\": ");
+        sg__text_quoted(b, f->advice);
+        sg__text_add(b, "}");
     }
-    append(b, "]}\n");
+    sg__text_add(b, "]}\n");
 }
 
 /* Faults first, then in the order of the nodes. */
@@ -500,10 +412,10 @@ stepgraph_status stepgraph_audit_get(const stepgraph_audit *audit, uint32_t inde
 }
 
 /* One of the two forms, made when it is first asked for. */
-static const char *form(const stepgraph_audit *audit, char **made, void (*write)(const stepgraph_audit *audit, buffer *b))
+static const char *form(const stepgraph_audit *audit, char **made, void (*write)(const stepgraph_audit *audit, sg__text *b))
 {
     stepgraph_audit *ours = locked(audit);
-    buffer b = {0};
+    sg__text b = {0};
 
     if (*made == NULL) {
         write(audit, &b);

@@ -76,9 +76,6 @@ typedef struct sg__host_memory {
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely);
 void sg__host_memory_free(sg__host_memory *memory);
 
-/* Bytes of the first character of a text; 0: it is no UTF-8. */
-size_t sg__text_character(const char *text);
-
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */
 stepgraph_status sg__step_examine(stepgraph_step *step);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "audit_p.h"
+#include "text.h"
 
 typedef struct drawing {
     const stepgraph_step *step;

@@ -88,10 +88,12 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
     else
         pin->address = bank->base + pin->offset;
 
-    /* The place may have belonged to another pin before. */
-    memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    /* The place may have belonged to another pin before, and a copy of that one may still be queued: wait before the host writes there. */
     SG__CU(session->driver, MemsetD8Async, bank->base + pin->offset, 0, pin->bytes, session->stream);
-    return sg__session_wait(session);
+    status = sg__session_wait(session);
+    if (status == STEPGRAPH_OK)
+        memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    return status;
 
 fail:
     return status;
@@ -178,6 +180,7 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
     if (pin->offset + pin->bytes > bank->high)
         bank->high = pin->offset + pin->bytes;
     pin->feeds++;
+    pin->fed_bytes = bytes;
     session->pin_stats.feeds++;
     return STEPGRAPH_OK;
 }
@@ -275,6 +278,39 @@ stepgraph_status sg__feeds_send(stepgraph_session *session)
         }
     session->fed = false;
     return STEPGRAPH_OK;
+}
+
+/* ---- putting back ------------------------------------------------------------------------------------------------ */
+
+uint64_t sg__feeds_image_bytes(const stepgraph_session *session)
+{
+    uint64_t bytes = 0;
+
+    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
+            bytes += pin->bytes;
+    return bytes;
+}
+
+/* The values that the host's side holds, one behind the other: out of the slots, or back into them. */
+static void image(const stepgraph_session *session, unsigned char *copy, bool back)
+{
+    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank) {
+            unsigned char *place = sg__ring_slot(&bank->ring, pin->slot) + pin->offset;
+            memcpy(back ? place : copy, back ? copy : place, pin->bytes);
+            copy += pin->bytes;
+        }
+}
+
+void sg__feeds_image_save(const stepgraph_session *session, unsigned char *to)
+{
+    image(session, to, false);
+}
+
+void sg__feeds_image_restore(const stepgraph_session *session, unsigned char *from)
+{
+    image(session, from, true);
 }
 
 stepgraph_status stepgraph_session_flush(stepgraph_session *session)

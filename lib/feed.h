@@ -19,4 +19,9 @@ void sg__banks_free(stepgraph_session *session);
 /* Enqueue the copies of what was fed. The context is current and nothing records on the stream. */
 stepgraph_status sg__feeds_send(stepgraph_session *session);
 
+/* The host's side of all feeds and cells, to keep and to put back. Nothing waits to be sent; for the second, the stream is idle. */
+uint64_t sg__feeds_image_bytes(const stepgraph_session *session);
+void sg__feeds_image_save(const stepgraph_session *session, unsigned char *to);
+void sg__feeds_image_restore(const stepgraph_session *session, unsigned char *from);
+
 #endif

@@ -16,6 +16,7 @@ typedef struct grave {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sg__recording *recordings;
 static grave *graves;
+static grave *hanging; /* Of sessions whose device does not come back. */
 
 /* With the lock held: a recording that forbids this thread to destroy anything. */
 static const sg__recording *forbidding(void)
@@ -72,24 +73,55 @@ static void destroy(const sg__driver *driver, CUcontext context, unsigned long l
         driver->CtxPopCurrent(&before);
 }
 
+static void destroy_all(grave *list)
+{
+    while (list != NULL) {
+        grave *next = list->next;
+        destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
+        free(list);
+        list = next;
+    }
+}
+
+void sg__bury_hanging(stepgraph_session *session)
+{
+    grave **link = &hanging, *list = NULL;
+
+    pthread_mutex_lock(&lock);
+    while (*link != NULL) {
+        grave *entry = *link;
+        if (entry->context != session->context) {
+            link = &entry->next;
+            continue;
+        }
+        *link = entry->next;
+        entry->next = list;
+        list = entry;
+    }
+    pthread_mutex_unlock(&lock);
+    destroy_all(list);
+}
+
 void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
 {
-    bool forbidden;
+    bool forbidden, hangs;
 
     if (handle == 0 || session->forks != sg__fork_count())
         return;
+    /* Freeing waits for the device: what a hanging replay uses is kept until the session is closed, if the device is back by then. */
+    hangs = session->hung != NULL && !sg__session_lives(session);
     pthread_mutex_lock(&lock);
     forbidden = forbidding() != NULL;
-    if (forbidden) {
-        grave *entry = malloc(sizeof *entry);
+    if (forbidden || hangs) {
+        grave *entry = malloc(sizeof *entry), **list = hangs ? &hanging : &graves;
         if (entry != NULL) { /* Without memory for a note the object leaks, which is better than to break the recording. */
-            *entry = (grave){.next = graves, .driver = session->driver, .context = session->context,
+            *entry = (grave){.next = *list, .driver = session->driver, .context = session->context,
                             .context_id = session->context_id, .kind = kind, .handle = handle};
-            graves = entry;
+            *list = entry;
         }
     }
     pthread_mutex_unlock(&lock);
-    if (!forbidden)
+    if (!forbidden && !hangs)
         destroy(session->driver, session->context, session->context_id, kind, handle);
 }
 
@@ -119,10 +151,5 @@ void sg__recording_over(sg__recording *recording)
     }
     pthread_mutex_unlock(&lock);
 
-    while (list != NULL) {
-        grave *next = list->next;
-        destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
-        free(list);
-        list = next;
-    }
+    destroy_all(list);
 }

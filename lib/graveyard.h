@@ -39,4 +39,7 @@ typedef enum sg__grave {
 /* Destroy now, or as soon as no recording forbids it to this thread. A zero handle does nothing. In a dead context nothing is called. */
 void sg__bury(struct stepgraph_session *session, sg__grave kind, uintptr_t handle);
 
+/* Destroy what was kept while the session's device did not come back. It has. */
+void sg__bury_hanging(struct stepgraph_session *session);
+
 #endif

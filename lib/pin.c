@@ -101,6 +101,10 @@ static stepgraph_status check_config(const stepgraph_session *session, const ste
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': unknown flags 0x%x", config->name, config->flags);
     if (config->bytes == 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has no bytes", config->name);
+    if (config->type > STEPGRAPH_TYPE_U64)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': unknown element type %u", config->name, config->type);
+    if (config->reserved != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': the reserved field is %u, not 0", config->name, config->reserved);
     if (config->address + config->bytes < config->bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': %llu bytes at 0x%llx wrap around the address space", config->name,
                         (unsigned long long)config->bytes, (unsigned long long)config->address);
@@ -178,7 +182,7 @@ stepgraph_status stepgraph_pin_create(stepgraph_session *session, const stepgrap
     sg__error_clear();
     if (session == NULL || given == NULL || pin_out == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no pin can be made: session, config or pin_out is NULL");
-    status = sg__struct_read(&config, sizeof config, sizeof config, given, "stepgraph_pin_config");
+    status = sg__struct_read(&config, sizeof config, offsetof(stepgraph_pin_config, type), given, "stepgraph_pin_config");
     if (status == STEPGRAPH_OK)
         status = check_config(session, &config);
     if (status == STEPGRAPH_OK)
@@ -193,6 +197,7 @@ stepgraph_status stepgraph_pin_create(stepgraph_session *session, const stepgrap
     }
     pin->session = session;
     pin->role = (stepgraph_role)config.role;
+    pin->type = (stepgraph_type)config.type;
     pin->bytes = config.bytes;
 
     status = sg__enter(session);
@@ -259,6 +264,11 @@ const char *stepgraph_pin_name(const stepgraph_pin *pin)
 stepgraph_role stepgraph_pin_role(const stepgraph_pin *pin)
 {
     return pin->role;
+}
+
+stepgraph_type stepgraph_pin_type(const stepgraph_pin *pin)
+{
+    return pin->type;
 }
 
 stepgraph_status stepgraph_session_pin_stats(const stepgraph_session *session, stepgraph_pin_stats *stats_out)

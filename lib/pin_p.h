@@ -8,6 +8,7 @@ struct stepgraph_pin {
     stepgraph_session *session;
     char *name;
     stepgraph_role role;
+    stepgraph_type type;
     bool in_arena; /* It is the memory of an arena, which alone may destroy it. */
     bool adopted;
     bool verifiable;     /* The driver can tell whether the adopted memory is still the same. */
@@ -26,6 +27,7 @@ struct stepgraph_pin {
     unsigned int slot;   /* The slot that holds the latest value. */
     uint64_t fed_round;  /* The bank's round in which it was fed last. */
     uint64_t feeds;      /* Times it was fed. */
+    uint64_t fed_bytes;  /* How many bytes the last time; behind them are zeros. */
 };
 
 /* The pin that holds address, or NULL. */

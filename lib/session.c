@@ -37,13 +37,33 @@ unsigned int sg__fork_count(void)
     return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
+/* Is it still away? Asked in relaxed mode, since the question would break a recording. */
+static bool hangs(const stepgraph_session *session)
+{
+    CUstreamCaptureMode before;
+    CUresult code;
+
+    if (session->hung == NULL)
+        return false;
+    before = sg__relax(session);
+    code = session->driver->EventQuery(session->hung);
+    sg__unrelax(session, before);
+    return code == CUDA_ERROR_NOT_READY;
+}
+
+void sg__session_hangs(stepgraph_session *session, CUevent event, const char *step)
+{
+    session->hung = event;
+    snprintf(session->hung_step, sizeof session->hung_step, "%s", step);
+}
+
 bool sg__session_lives(const stepgraph_session *session)
 {
     unsigned long long id;
 
     /* In a forked child cuGraphLaunch would run on the parent's device; in a destroyed context it crashes. Asking first costs 10 ns. */
     return session->forks == sg__fork_count() && session->driver->CtxGetId(session->context, &id) == CUDA_SUCCESS &&
-           id == session->context_id;
+           id == session->context_id && !hangs(session);
 }
 
 stepgraph_status sg__session_alive(const stepgraph_session *session)
@@ -56,6 +76,11 @@ stepgraph_status sg__session_alive(const stepgraph_session *session)
                         "this process was forked from the one that opened the session, and CUDA does not survive a fork: open a session in the "
                         "process that uses it");
     code = session->driver->CtxGetId(session->context, &id);
+    if (code == CUDA_SUCCESS && id == session->context_id && hangs(session))
+        return sg__fail(STEPGRAPH_ERR_LOST,
+                        "a replay of step '%s' hangs on the device, and whatever waits for it would hang too: end the process, or try again when "
+                        "the device has come back",
+                        session->hung_step);
     if (code == CUDA_SUCCESS && id == session->context_id)
         return STEPGRAPH_OK;
     if (code == CUDA_SUCCESS)
@@ -300,6 +325,10 @@ static void release(stepgraph_session *session)
         sg__banks_free(session);
         sg__ring_free(session, &session->commit_ring);
         sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
+        if (session->hung != NULL)
+            sg__bury_hanging(session);
+        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)session->hung);
+        session->hung = NULL;
         sg__kernels_unload(driver, &session->kernels);
         if (session->stream_owned)
             driver->StreamDestroy(session->stream);

@@ -69,6 +69,10 @@ struct stepgraph_session {
     size_t ranges_room;
     uint64_t commit_serial;
 
+    /* A replay that did not come back in time. Until it does, nothing may wait for the stream or free what it uses. */
+    CUevent hung;       /* Recorded behind it; NULL: none. */
+    char hung_step[64]; /* The step's name. */
+
     sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
 
     /* Steps. */
@@ -88,6 +92,9 @@ void sg__leave(stepgraph_session *session);
 /* Whether the context still lives in this process. The second puts words in the record if not. */
 bool sg__session_lives(const stepgraph_session *session);
 stepgraph_status sg__session_alive(const stepgraph_session *session);
+
+/* The work before `event` on the stream did not come back in time: from now on the session does not live, until the event has happened. */
+void sg__session_hangs(stepgraph_session *session, CUevent event, const char *step);
 
 /* Calls that a GLOBAL or THREAD_LOCAL recording forbids (allocation, instantiation, waiting for an older event) do not concern our own
  * recordings: they touch nothing that is being recorded. Between these two the driver lets this thread make them. */

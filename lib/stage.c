@@ -366,19 +366,22 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
 
 stepgraph_status stepgraph_step_run_begin(stepgraph_step *step, stepgraph_run kind)
 {
-    stepgraph_session *session;
-    sg__stages *stages;
-    stepgraph_status status;
-    uint32_t first;
-    sg__lap *lap;
-
     sg__error_clear();
     if (step == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to run: the pointer is NULL");
     if (kind < STEPGRAPH_RUN_WARMUP || kind > STEPGRAPH_RUN_FALLBACK)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s': unknown kind of run %d", step->name, (int)kind);
-    session = step->session;
-    stages = &step->stages;
+    return sg__run_begin(step, kind);
+}
+
+stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
+{
+    stepgraph_session *session = step->session;
+    sg__stages *stages = &step->stages;
+    stepgraph_status status;
+    uint32_t first;
+    sg__lap *lap;
+
     status = sg__not_capturing(session, "a run cannot begin");
     if (status != STEPGRAPH_OK)
         return status;
@@ -466,6 +469,10 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
 
+    if (stages->open == SG__RUN_CHECK) {
+        stages->open = 0;
+        return STEPGRAPH_OK;
+    }
     /* The very first run loads kernels and fills caches: it is no measurement. */
     if (stages->runs > 0) {
         add_run(step, lap);

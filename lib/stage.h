@@ -87,6 +87,12 @@ typedef struct sg__stages {
 
 struct stepgraph_step;
 
+/* A run of the checker's: neither measured nor counted. */
+#define SG__RUN_CHECK ((stepgraph_run)4)
+
+/* stepgraph_step_run_begin(), of any kind. */
+stepgraph_status sg__run_begin(struct stepgraph_step *step, stepgraph_run kind);
+
 /* A recording starts or ends; nodes is how many it holds. */
 void sg__stages_record(struct stepgraph_step *step);
 void sg__stages_recorded(struct stepgraph_step *step, size_t nodes);

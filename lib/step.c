@@ -214,7 +214,7 @@ static void unwind(stepgraph_step *step)
     drop_graph(step);
 }
 
-static stepgraph_status fail_step(stepgraph_step *step, stepgraph_status status)
+stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status)
 {
     keep_cause(step);
     drop_graph(step);
@@ -413,7 +413,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     status = sg__enter(session);
     if (status != STEPGRAPH_OK) {
         unwind(step);
-        return fail_step(step, status);
+        return sg__step_fail(step, status);
     }
     side = sg__step_unjoined(step);
     if (side != NULL) {
@@ -433,7 +433,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
         status = make_ready(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
-        return fail_step(step, status);
+        return sg__step_fail(step, status);
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
@@ -562,12 +562,12 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     else if (step->watches_copies) /* Launching over a freed operand of such a copy crashes the process. */
         status = sg__allocations_check(step, true);
     if (status != STEPGRAPH_OK)
-        return fail_step(step, status);
+        return sg__step_fail(step, status);
 
     status = step->stages.timing ? launch_timed(step) : launch(step);
     if (status != STEPGRAPH_OK) {
         sg__fail_prefix(status, "step '%s', replay %llu: ", step->name, (unsigned long long)step->stats.replays + 1);
-        return fail_step(step, status);
+        return sg__step_fail(step, status);
     }
     if ((step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         note_feeds(step);

@@ -63,6 +63,9 @@ struct stepgraph_step {
 /* The thread's error record is the first cause of a broken recording, unless there is one already. */
 void sg__step_break(stepgraph_step *step);
 
+/* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
+stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+
 /* The first cause, put into the record; OK if nothing broke so far. */
 stepgraph_status sg__step_broken(const stepgraph_step *step);
 

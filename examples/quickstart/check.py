@@ -1,6 +1,6 @@
 """Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART WHAT
 
-WHAT is default, break-pin, break-scalar, draw, bad-input or faults.
+WHAT is default, break-pin, break-scalar, break-feed, break-output, no-audit, draw, bad-input or faults.
 """
 import json
 import os
@@ -15,7 +15,7 @@ failures = []
 
 
 def run(*options, **env):
-    return subprocess.run([program, *options], capture_output=True, text=True, env={**os.environ, **env}, timeout=300)
+    return subprocess.run([program, *options], capture_output=True, text=True, env={**os.environ, "CUSIM_CHECK": "fail", **env}, timeout=300)
 
 
 def check(truth, words):
@@ -48,6 +48,10 @@ def default(folder):
     check(data["pin_launches_per_step"] == 1, f"pin_launches_per_step: {data['pin_launches_per_step']}")
     check("nothing found that a graph would freeze" in result.stdout, "does not say that two recordings were compared")
     check(data["audit"]["faults"] == 0 and data["audit"]["nodes"] > 60 and data["audit"]["bytes"] > 1000, f"audit: {data['audit']}")
+    check("Check    3 steps" in result.stdout and "IDENTICAL" in result.stdout, "does not print the verdict of the check")
+    proven = data["check"]
+    check(proven["verdict"] == "IDENTICAL" and proven["steps"] == 3 and proven["planted_fault_seen"] is True, f"check: {proven}")
+    check(proven["inputs_altered"] == 3 and proven["inputs_seen"] == 3 and proven["pins"] > 60, f"check: {proven}")
     check(data["unpinned"]["identical"] is False and data["unpinned"]["differing_bytes"] > 0, "unpinned")
     check(data["pinned"]["identical"] is True and data["pinned"]["differing_bytes"] == 0, "pinned")
     check(data["pinned"]["checksum"]["fresh"] == data["pinned"]["checksum"]["replay"], "checksums")
@@ -83,6 +87,42 @@ def break_scalar(folder):
     check("Training" not in result.stdout, "it trained all the same")
     data = json.loads(path.read_text())
     check("adamw_by_value" in data["refused"] and data["audit"]["faults"] == 9, f"the data do not say why: {data}")
+
+
+def refused(folder, verdict, *options):
+    """Nothing is trained by replay, and the check says why; its part of the data."""
+    path = folder / "out.json"
+    result = run("--driver", "cusim", "--layers", "2", "--json", str(path), *options)
+    check(result.returncode == 3, words_of(result))
+    check(f"the check says {verdict}" in result.stderr and result.stderr.count("\n") == 1, f"not one line: {result.stderr}")
+    check("Training" not in result.stdout, "it trained all the same")
+    data = json.loads(path.read_text())
+    check(data["check"]["verdict"] == verdict and verdict in data["refused"], f"the data do not say why: {data}")
+    return result, data["check"]
+
+
+def break_feed(folder):
+    """A batch that is copied past the graph: no audit sees it."""
+    result, _ = refused(folder, "DIVERGED", "--break", "feed")
+    check("nothing found that a graph would freeze" in result.stdout, "the audit found it")
+    check("feed 'ids' does not hold the same bytes in the replay" in result.stdout, result.stdout)
+
+
+def break_output(folder):
+    """A loss that nobody writes."""
+    result, _ = refused(folder, "INCONCLUSIVE", "--break", "output")
+    check("output 'loss'  is written by nobody" in result.stdout, result.stdout)
+
+
+def no_audit(folder):
+    """Without the audit the check finds what it would have found; and what is right stays right."""
+    result, _ = refused(folder, "DIVERGED", "--break", "pin", "--no-audit")
+    check("perhaps because of this" in result.stdout and "linear" in result.stdout, result.stdout)
+    result, found = refused(folder, "DIVERGED", "--break", "scalar", "--no-audit")
+    check(found["node"] == "adamw_by_value" and "changing scalar" in found["cause"], f"the search: {found}")
+    check("in stage 'optimizer'" in result.stdout, result.stdout)
+    result = run("--driver", "cusim", "--no-audit", "--layers", "1", "--steps", "3", "--check", "3")
+    check(result.returncode == 0, words_of(result))
 
 
 def draw(folder):
@@ -150,7 +190,9 @@ def faults(folder):
     for entry in "cuLaunchKernel", "cuMemcpyHtoDAsync", "cuGraphLaunch", "cuStreamSynchronize", "cuGraphInstantiateWithParams", "cuMemFree":
         for n in 1, 2, 7, 40:
             result = run(*small, CUSIM_FAIL=f"{entry}:{n}:999")
-            check(result.returncode in (0, 1), f"{entry} {n}: {words_of(result)}")
+            # A replay that fails within the check is what the check says.
+            told = result.returncode == 3 and "the check says DIVERGED" in result.stderr
+            check(result.returncode in (0, 1) or told, f"{entry} {n}: {words_of(result)}")
             check(result.returncode == 0 or result.stderr.startswith("quickstart: "), f"{entry} {n}: {words_of(result)}")
             check(n > 1 or result.returncode == 1 or entry == "cuMemFree", f"{entry} {n}: not noticed")
 
@@ -166,6 +208,9 @@ with tempfile.TemporaryDirectory() as name:
         "default": default,
         "break-pin": break_pin,
         "break-scalar": break_scalar,
+        "break-feed": break_feed,
+        "break-output": break_output,
+        "no-audit": no_audit,
         "draw": draw,
         "bad-input": bad_input,
         "faults": faults,

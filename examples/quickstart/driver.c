@@ -87,6 +87,8 @@ static int find_all(struct driver *driver)
     TRY(find(driver, &driver->allocate, "cuMemAlloc", 3020));
     TRY(find(driver, &driver->release, "cuMemFree", 3020));
     TRY(find(driver, &driver->to_device, "cuMemcpyHtoDAsync", 3020));
+    TRY(find(driver, &driver->to_device_at_once, "cuMemcpyHtoD", 3020));
+    TRY(find(driver, &driver->wait_for_all, "cuCtxSynchronize", 2000));
     TRY(find(driver, &driver->to_host, "cuMemcpyDtoHAsync", 3020));
     TRY(find(driver, &driver->load_module, "cuModuleLoadData", 2000));
     TRY(find(driver, &driver->unload_module, "cuModuleUnload", 2000));

@@ -21,6 +21,8 @@ int graph_run_fresh(struct model *model, stepgraph_step *step, stepgraph_run kin
 int graph_record(struct model *model, stepgraph_step *step, stepgraph_status *status_out)
 {
     TRY(library(stepgraph_step_prepare(step)));
+    if (model->options->break_feed) /* That copy runs while the step is recorded: not under the steps before. */
+        TRY(library(stepgraph_session_wait(model->driver->session)));
     TRY(library(stepgraph_step_capture(step)));
 
     /* The graph goes on using the blocks that it is recorded with, so they come from a pool of its own. */

@@ -1,5 +1,5 @@
 /*
- * Introduces the order of things: open a session, make pins, run, audit, record, prove, decide, replay. And how errors are told.
+ * Introduces the order of things: open a session, make pins, run, audit, record, check, decide, replay. And how errors are told.
  */
 #include "quickstart.h"
 
@@ -48,7 +48,7 @@ static int tell(struct model *model, stepgraph_step *step, struct findings *find
 {
     const struct options *options = model->options;
 
-    if (!options->break_pin && !options->break_scalar) {
+    if (!options->break_pin && !options->break_scalar && !options->break_feed && !options->break_output) {
         TRY(story_unpinned(model, findings));
         report_unpinned(model, findings);
     }
@@ -85,7 +85,11 @@ static int run(const struct options *options, const struct text *text, FILE *jso
     if (status == 0) {
         report_start(&model);
         config.name = "train";
-        config.flags = STEPGRAPH_STEP_TIMING | STEPGRAPH_STEP_STRICT_FEEDS;
+        config.flags = STEPGRAPH_STEP_TIMING;
+        if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
+            config.flags |= STEPGRAPH_STEP_STRICT_FEEDS;
+        if (options->no_audit)
+            config.flags |= STEPGRAPH_STEP_ALLOW_UNREGISTERED;
         status = library(stepgraph_step_begin(driver.session, &config, &step));
     }
     if (status == 0)
@@ -94,12 +98,16 @@ static int run(const struct options *options, const struct text *text, FILE *jso
     if (json != NULL && status == EXIT_REFUSED) {
         stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
         stepgraph_step_error(step, &error);
-        report_refusal_json(json, &model, &findings, *error.message != 0 ? error.message : stepgraph_audit_text(findings.audit));
+        report_refusal_json(json, &model, &findings,
+                            *error.message != 0      ? error.message
+                            : findings.check != NULL ? stepgraph_check_text(findings.check)
+                                                     : stepgraph_audit_text(findings.audit));
     } else if (json != NULL && findings.progress.seconds > 0) {
         report_json(json, &model, &findings);
     }
 
     /* In reverse: what was recorded, what it was recorded over, the session. */
+    stepgraph_check_destroy(findings.check);
     stepgraph_audit_destroy(findings.audit);
     stepgraph_step_destroy(step);
     int destroyed = model_destroy(&model), closed = driver_close(&driver);

@@ -145,13 +145,15 @@ static int place_all(struct model *model)
 
 /* ---- pins -------------------------------------------------------------------------------------------------------- */
 
-static int pin(struct model *model, stepgraph_role role, const char *name, uint64_t bytes, stepgraph_pin **pin_out)
+static int pin(struct model *model, stepgraph_role role, const char *name, uint64_t bytes, stepgraph_type type,
+               stepgraph_pin **pin_out)
 {
     stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
 
     config.role = role;
     config.name = name;
     config.bytes = bytes;
+    config.type = type; /* So that a report can give values and distances. */
     return library(stepgraph_pin_create(model->driver->session, &config, pin_out));
 }
 
@@ -206,14 +208,14 @@ static int pin_all_but_state(struct model *model)
     const struct options *o = model->options;
     uint64_t ids = (uint64_t)o->batch * (uint64_t)o->context;
 
-    TRY(pin(model, STEPGRAPH_ROLE_FEED, "ids", ids * sizeof(int), &model->ids));
-    TRY(pin(model, STEPGRAPH_ROLE_FEED, "labels", (uint64_t)o->batch * sizeof(int), &model->labels));
-    TRY(pin(model, STEPGRAPH_ROLE_CELL, "rate", sizeof(float), &model->rate));
-    TRY(pin(model, STEPGRAPH_ROLE_OUTPUT, "loss", sizeof(float), &model->loss));
-    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "activations", lay_out(model, 0), &model->activations));
+    TRY(pin(model, STEPGRAPH_ROLE_FEED, "ids", ids * sizeof(int), STEPGRAPH_TYPE_I32, &model->ids));
+    TRY(pin(model, STEPGRAPH_ROLE_FEED, "labels", (uint64_t)o->batch * sizeof(int), STEPGRAPH_TYPE_I32, &model->labels));
+    TRY(pin(model, STEPGRAPH_ROLE_CELL, "rate", sizeof(float), STEPGRAPH_TYPE_F32, &model->rate));
+    TRY(pin(model, STEPGRAPH_ROLE_OUTPUT, "loss", sizeof(float), STEPGRAPH_TYPE_F32, &model->loss));
+    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "activations", lay_out(model, 0), STEPGRAPH_TYPE_F32, &model->activations));
     lay_out(model, stepgraph_pin_address(model->activations));
 
-    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "private pool", pool_bytes(model), &model->pool));
+    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "private pool", pool_bytes(model), STEPGRAPH_TYPE_F32, &model->pool));
     model->cache.pool = stepgraph_pin_address(model->pool);
     model->cache.pool_bytes = stepgraph_pin_bytes(model->pool);
     return 0;
@@ -230,7 +232,7 @@ int model_pin(struct model *model, const char *without)
         if (without != NULL && strcmp(tensor->name, without) == 0)
             continue;
 
-        status = pin(model, STEPGRAPH_ROLE_STATE, tensor->name, tensor->bytes, &tensor->pin);
+        status = pin(model, STEPGRAPH_ROLE_STATE, tensor->name, tensor->bytes, STEPGRAPH_TYPE_F32, &tensor->pin);
         if (status != 0)
             goto done;
         cache_free(&model->cache, tensor->block);

@@ -57,7 +57,10 @@ void options_help(void)
         "  --driver   WHICH  cuda: a card; cusim: the software driver; auto: STEPGRAPH_DRIVER, else a card, else cusim (auto)\n"
         "  --json     FILE   write the findings as data\n"
         "  --draw     FILE   write the graph for Graphviz: dot -Tsvg FILE\n"
-        "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value. Refused, by name\n"
+        "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value; feed: copy the "
+        "batch\n"
+        "                    by a call that no graph records; output: write no loss. Refused, by name\n"
+        "  --no-audit        let what the audit finds pass: the check finds it, too\n"
         "  --help\n\n"
         "Exit status: 0 fine; 1 a claim of the program did not come true; 2 bad input; 3 refused by the library.\n",
         defaults.rate, (int)defaults.seed);
@@ -102,8 +105,10 @@ static int read_option(struct options *options, const char *name, const char *va
     } else if (strcmp(name, "--break") == 0) {
         options->break_pin = strcmp(value, "pin") == 0;
         options->break_scalar = strcmp(value, "scalar") == 0;
-        if (!options->break_pin && !options->break_scalar)
-            return fail(EXIT_INPUT, "--break takes pin or scalar, not '%s'", value);
+        options->break_feed = strcmp(value, "feed") == 0;
+        options->break_output = strcmp(value, "output") == 0;
+        if (!options->break_pin && !options->break_scalar && !options->break_feed && !options->break_output)
+            return fail(EXIT_INPUT, "--break takes pin, scalar, feed or output, not '%s'", value);
     } else if (strcmp(name, "--json") == 0) {
         options->json = value;
     } else if (strcmp(name, "--draw") == 0) {
@@ -123,6 +128,10 @@ int options_read(struct options *options, int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options->help = true;
             return 0;
+        }
+        if (strcmp(argv[i], "--no-audit") == 0) {
+            options->no_audit = true;
+            continue;
         }
 
         /* Both --name value and --name=value. */

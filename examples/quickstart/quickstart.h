@@ -6,6 +6,7 @@
  *   step.c       one training step, as any framework launches it
  *   graph.c      running that step launch by launch, recording it, replaying it
  *   audit.c      two recordings compared: what a graph would freeze, before the first replay
+ *   check.c      replays compared with launches, before the first one that counts
  *   story.c      what goes wrong without pins, and the proof that nothing does with them
  *   train.c      the training itself
  *   allocator.c  why parameters move: a caching allocator
@@ -56,7 +57,8 @@ struct options {
     const char *json;   /* NULL: none */
     const char *draw;   /* NULL: no drawing */
     const char *text;   /* NULL: this project's documentation */
-    bool break_pin, break_scalar;
+    bool break_pin, break_scalar, break_feed, break_output;
+    bool no_audit; /* Let what the audit would refuse pass, so that the check has to find it. */
     bool help;
 };
 
@@ -105,6 +107,8 @@ struct driver {
     int (*allocate)(uint64_t *address_out, size_t bytes);
     int (*release)(uint64_t address);
     int (*to_device)(uint64_t to, const void *from, size_t bytes, struct CUstream_st *stream);
+    int (*to_device_at_once)(uint64_t to, const void *from, size_t bytes); /* Not on a stream, so in no recording. */
+    int (*wait_for_all)(void);
     int (*to_host)(void *to, uint64_t from, size_t bytes, struct CUstream_st *stream);
     int (*load_module)(struct CUmod_st **module_out, const void *image);
     int (*unload_module)(struct CUmod_st *module);
@@ -234,6 +238,17 @@ int audit_compare(struct model *model, int number, stepgraph_audit **audit_out);
 /* 0 if a replay would repeat nothing that changes; else says what, and answers EXIT_REFUSED. */
 int audit_judge(const stepgraph_audit *audit);
 
+/* ---- check.c ----------------------------------------------------------------------------------------------------- */
+
+struct state;
+
+/* Hold replays of steps 0, 1 and 2 against launches of the same steps, from the state `start`, which is there now. Leaves it
+ * there. */
+int check_run(struct model *model, stepgraph_step *step, const struct state *start, const stepgraph_audit *audit,
+              stepgraph_check **check_out);
+/* 0 if the replays are right and that was proven; else says what is wrong, and answers EXIT_REFUSED. */
+int check_judge(const stepgraph_check *check);
+
 /* ---- state.c ----------------------------------------------------------------------------------------------------- */
 
 /* A copy of all that survives a step, in host memory. */
@@ -282,6 +297,7 @@ struct findings {
     int moved;              /* Parameters that lie elsewhere than where the unpinned graph looks for them. */
     char refusal[1024];     /* The library's words about the unpinned graph. */
     stepgraph_audit *audit; /* Two recordings over pinned parameters, compared. */
+    stepgraph_check *check; /* NULL: it did not come to that. */
     struct measured measured;
     struct progress progress;
 };
@@ -298,6 +314,7 @@ int train(struct model *model, stepgraph_step *step, struct progress *progress_o
 void report_start(const struct model *model);
 void report_unpinned(const struct model *model, const struct findings *findings);
 void report_audit(const stepgraph_audit *audit);
+void report_check(const stepgraph_check *check);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */

@@ -105,6 +105,18 @@ void report_audit(const stepgraph_audit *audit)
     fflush(stdout);
 }
 
+void report_check(const stepgraph_check *check)
+{
+    stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
+
+    stepgraph_check_get_summary(check, &summary);
+    printf("Check    %u steps launched twice and replayed twice from the same state, compared on the device: %s\n", summary.steps,
+           stepgraph_check_verdict_name(summary.verdict));
+    print_words(stepgraph_check_text(check), INT_MAX);
+    printf("\n");
+    fflush(stdout);
+}
+
 void report_pinned(const struct findings *findings)
 {
     printf("With pins\n"
@@ -269,6 +281,29 @@ static void json_audit(struct json *json, const stepgraph_audit *audit)
     json_close(json, '}');
 }
 
+static void json_check(struct json *json, const stepgraph_check *check)
+{
+    stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
+
+    if (check == NULL)
+        return;
+    stepgraph_check_get_summary(check, &summary);
+    json_open(json, "check", '{');
+    json_text(json, "verdict", stepgraph_check_verdict_name(summary.verdict));
+    json_number(json, "steps", summary.steps);
+    json_number(json, "pins", (double)summary.pins);
+    json_number(json, "bytes", (double)summary.bytes);
+    json_truth(json, "planted_fault_seen", summary.planted_seen != 0);
+    json_number(json, "inputs_altered", summary.inputs);
+    json_number(json, "inputs_seen", summary.inputs_seen);
+    json_number(json, "seconds", summary.seconds);
+    if (summary.search == STEPGRAPH_SEARCH_FOUND)
+        json_text(json, "node", summary.node_name);
+    if (*summary.cause != 0)
+        json_text(json, "cause", summary.cause);
+    json_close(json, '}');
+}
+
 void report_json(FILE *file, const struct model *model, const struct findings *findings)
 {
     struct json json = {file, 0, false};
@@ -280,6 +315,7 @@ void report_json(FILE *file, const struct model *model, const struct findings *f
     json_number(&json, "steps_per_second", model->options->steps / findings->progress.seconds);
     json_measured(&json, &findings->measured);
     json_audit(&json, findings->audit);
+    json_check(&json, findings->check);
     json_comparison(&json, "unpinned", &findings->unpinned);
     json_comparison(&json, "pinned", &findings->pinned);
     json_open(&json, "loss", '{');
@@ -297,5 +333,6 @@ void report_refusal_json(FILE *file, const struct model *model, const struct fin
     json_driver(&json, model);
     json_text(&json, "refused", words);
     json_audit(&json, findings->audit);
+    json_check(&json, findings->check);
     json_close(&json, '}');
 }

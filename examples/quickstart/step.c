@@ -44,7 +44,8 @@ int step_feed(struct model *model, int number)
         model->host_labels[i] = from[o->context];
     }
 
-    TRY(library(stepgraph_pin_feed(model->ids, model->host_ids, stepgraph_pin_bytes(model->ids))));
+    if (!o->break_feed)
+        TRY(library(stepgraph_pin_feed(model->ids, model->host_ids, stepgraph_pin_bytes(model->ids))));
     TRY(library(stepgraph_pin_feed(model->labels, model->host_labels, stepgraph_pin_bytes(model->labels))));
     model->host_rate = rate_of_step(o, number);
     return library(stepgraph_pin_feed_f32(model->rate, model->host_rate));
@@ -52,11 +53,28 @@ int step_feed(struct model *model, int number)
 
 /* ---- data, forward, backward ------------------------------------------------------------------------------------- */
 
-static int data(struct model *model)
+/* The batch by a copy that runs at once: right when the step is launched, and missing from a recording, without any error. */
+static int copy_past_the_graph(struct model *model, stepgraph_step *step)
+{
+    struct driver *driver = model->driver;
+
+    bool launched = stepgraph_step_state(step) != STEPGRAPH_STEP_CAPTURING;
+
+    if (launched) /* The step before has read the last batch, */
+        TRY(driver_check(driver->wait_for_all(), "cuCtxSynchronize"));
+    TRY(driver_check(
+        driver->to_device_at_once(stepgraph_pin_address(model->ids), model->host_ids, stepgraph_pin_bytes(model->ids)),
+        "cuMemcpyHtoD"));
+    return launched ? driver_check(driver->wait_for_all(), "cuCtxSynchronize") : 0; /* and this one has the next. */
+}
+
+static int data(struct model *model, stepgraph_step *step)
 {
     int batch = model->options->batch, vocabulary = model->text->vocabulary;
     uint64_t labels = stepgraph_pin_address(model->labels);
 
+    if (model->options->break_feed)
+        TRY(copy_past_the_graph(model, step));
     LAUNCH(one_hot, batch * vocabulary, &labels, &model->target, &batch, &vocabulary);
     return 0;
 }
@@ -90,7 +108,8 @@ static int forward(struct model *model)
     }
     TRY(linear(model, model->layers[o->layers - 1].y, last, last + 1, model->logits));
     LAUNCH(softmax_loss, batch, &model->logits, &model->target, &model->d_logits, &model->row_loss, &batch, &vocabulary);
-    LAUNCH(mean, 1, &model->row_loss, &loss, &batch);
+    if (!o->break_output)
+        LAUNCH(mean, 1, &model->row_loss, &loss, &batch);
     return 0;
 }
 
@@ -240,7 +259,7 @@ static int commit(struct model *model)
 int step_enqueue(struct model *model, stepgraph_step *step)
 {
     TRY(library(stepgraph_step_mark(step, "data")));
-    TRY(data(model));
+    TRY(data(model, step));
     TRY(library(stepgraph_step_mark(step, "forward")));
     TRY(forward(model));
     TRY(library(stepgraph_step_mark(step, "backward")));

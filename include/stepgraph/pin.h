@@ -29,6 +29,25 @@ typedef enum stepgraph_role {
     STEPGRAPH_ROLE_SCRATCH = 6 /**< The step; nothing in it lives longer than one step: activations, workspaces, memory pools. */
 } stepgraph_role;
 
+/** What the elements of a pin are: for values in reports. */
+typedef enum stepgraph_type {
+    STEPGRAPH_TYPE_BYTES = 0,  /**< Not known. */
+    STEPGRAPH_TYPE_F32 = 1,    /**< float. */
+    STEPGRAPH_TYPE_F64 = 2,    /**< double. */
+    STEPGRAPH_TYPE_F16 = 3,    /**< IEEE half. */
+    STEPGRAPH_TYPE_BF16 = 4,   /**< bfloat16. */
+    STEPGRAPH_TYPE_F8E4M3 = 5, /**< 8-bit float, 4 bits of exponent, no infinity. */
+    STEPGRAPH_TYPE_F8E5M2 = 6, /**< 8-bit float, 5 bits of exponent. */
+    STEPGRAPH_TYPE_I8 = 7,     /**< Signed integers. */
+    STEPGRAPH_TYPE_I16 = 8,    /**< */
+    STEPGRAPH_TYPE_I32 = 9,    /**< */
+    STEPGRAPH_TYPE_I64 = 10,   /**< */
+    STEPGRAPH_TYPE_U8 = 11,    /**< Unsigned integers. */
+    STEPGRAPH_TYPE_U16 = 12,   /**< */
+    STEPGRAPH_TYPE_U32 = 13,   /**< */
+    STEPGRAPH_TYPE_U64 = 14    /**< */
+} stepgraph_type;
+
 /** Options of stepgraph_pin_create(). Begin with #STEPGRAPH_PIN_CONFIG_INIT. */
 typedef struct stepgraph_pin_config {
     size_t size;      /**< sizeof(stepgraph_pin_config). */
@@ -38,10 +57,12 @@ typedef struct stepgraph_pin_config {
     uint64_t address; /**< Device address of memory to adopt; it must stay allocated while the pin lives. 0: the library allocates,
                            filled with zeros. */
     const char *name; /**< For messages; copied. Must be set, and unique among the session's pins. */
+    uint32_t type;    /**< A #stepgraph_type, so that the checker can name values. 0: bytes. */
+    uint32_t reserved; /**< 0. */
 } stepgraph_pin_config;
 
 /** Nothing set: role, bytes and name are the caller's to fill in. */
-#define STEPGRAPH_PIN_CONFIG_INIT { sizeof(stepgraph_pin_config), 0, 0, 0, 0, NULL }
+#define STEPGRAPH_PIN_CONFIG_INIT { sizeof(stepgraph_pin_config), 0, 0, 0, 0, NULL, 0, 0 }
 
 /**
  * Register a pin.
@@ -87,6 +108,9 @@ STEPGRAPH_API const char *stepgraph_pin_name(const stepgraph_pin *pin);
 
 /** The role. @threads{any} @capture{yes} @waits{never} */
 STEPGRAPH_API stepgraph_role stepgraph_pin_role(const stepgraph_pin *pin);
+
+/** What its elements are. @threads{any} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API stepgraph_type stepgraph_pin_type(const stepgraph_pin *pin);
 
 /**
  * Find a session's pin by its name; NULL if there is none. @threads{handle} @capture{yes} @waits{never}

@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "audit.h"
 #include "base.h"
+#include "check.h"
 #include "pin.h"
 #include "session.h"
 #include "step.h"

@@ -41,6 +41,7 @@
     REQUIRED(EventElapsedTime, 2000, (float *milliseconds, CUevent start, CUevent end)) \
     REQUIRED(MemAlloc, 3020, (CUdeviceptr *address, size_t bytes)) \
     REQUIRED(MemFree, 3020, (CUdeviceptr address)) \
+    REQUIRED(MemGetInfo, 3020, (size_t *left, size_t *total)) \
     REQUIRED(MemHostAlloc, 2020, (void **memory, size_t bytes, unsigned int flags)) \
     REQUIRED(MemFreeHost, 2000, (void *memory)) \
     REQUIRED(MemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
@@ -64,6 +65,10 @@
     REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
     REQUIRED(GraphNodeGetDependencies, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *n)) \
     REQUIRED(GraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *graph)) \
+    REQUIRED(GraphNodeSetEnabled, 11060, (CUgraphExec exec, CUgraphNode node, unsigned int enabled)) \
+    REQUIRED(GraphClone, 10000, (CUgraph *clone, CUgraph graph)) \
+    REQUIRED(GraphNodeFindInClone, 10000, (CUgraphNode *found, CUgraphNode node, CUgraph clone)) \
+    REQUIRED(GraphDestroyNode, 10000, (CUgraphNode node)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
     REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \

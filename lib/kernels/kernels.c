@@ -10,11 +10,21 @@
 
 stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels, int multiprocessors)
 {
+    const struct {
+        CUfunction *function;
+        const char *name;
+    } all[] = {
+        {&kernels->copy, "stepgraph_copy"},         {&kernels->fill, "stepgraph_fill"},
+        {&kernels->compare, "stepgraph_compare"},   {&kernels->compare_filled, "stepgraph_compare_filled"},
+        {&kernels->distance, "stepgraph_distance"}, {&kernels->flip, "stepgraph_flip"},
+        {&kernels->repeat, "stepgraph_repeat"},     {&kernels->delay, "stepgraph_delay"},
+    };
     stepgraph_status status;
 
     SG__CU(driver, ModuleLoadData, &kernels->module, kernels_ptx);
     /* Looking a function up loads it: a first launch inside a recording would otherwise wait for the whole device. */
-    SG__CU(driver, ModuleGetFunction, &kernels->copy, kernels->module, "stepgraph_copy");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        SG__CU(driver, ModuleGetFunction, all[i].function, kernels->module, all[i].name);
     kernels->max_blocks = (unsigned int)multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
     return STEPGRAPH_OK;
 
@@ -42,13 +52,80 @@ uint64_t sg__ranges_number(sg__range *ranges, size_t n)
     return chunks;
 }
 
+static CUresult launch(const sg__driver *driver, const sg__kernels *kernels, CUfunction function, CUstream stream, uint64_t blocks,
+                       void **arguments)
+{
+    unsigned int all = blocks < kernels->max_blocks ? (unsigned int)blocks : kernels->max_blocks;
+
+    return driver->LaunchKernel(function, all, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+}
+
+static uint64_t blocks_of(uint64_t threads)
+{
+    return (threads + THREADS - 1) / THREADS;
+}
+
 CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                           uint64_t chunks)
 {
     unsigned int count = (unsigned int)n;
-    unsigned int blocks = chunks < kernels->max_blocks ? (unsigned int)chunks : kernels->max_blocks;
     unsigned long long all = chunks;
     void *arguments[] = {&table, &count, &all};
 
-    return driver->LaunchKernel(kernels->copy, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+    return launch(driver, kernels, kernels->copy, stream, chunks, arguments);
+}
+
+CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                             uint64_t chunks, CUdeviceptr found)
+{
+    unsigned int count = (unsigned int)n;
+    unsigned long long all = chunks;
+    void *arguments[] = {&table, &count, &all, &found};
+
+    return launch(driver, kernels, kernels->compare, stream, chunks, arguments);
+}
+
+CUresult sg__kernels_compare_filled(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                                    uint64_t chunks, CUdeviceptr found, CUdeviceptr kept, unsigned int fill_a, unsigned int fill_b)
+{
+    unsigned int count = (unsigned int)n;
+    unsigned long long all = chunks;
+    void *arguments[] = {&table, &count, &all, &found, &kept, &fill_a, &fill_b};
+
+    return launch(driver, kernels, kernels->compare_filled, stream, chunks, arguments);
+}
+
+CUresult sg__kernels_distance(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr a, CUdeviceptr b,
+                              uint64_t n, uint64_t base, unsigned int type, unsigned int fill_a, unsigned int fill_b, CUdeviceptr found)
+{
+    unsigned long long elements = n, first = base;
+    void *arguments[] = {&a, &b, &elements, &first, &type, &fill_a, &fill_b, &found};
+
+    return launch(driver, kernels, kernels->distance, stream, blocks_of(n), arguments);
+}
+
+CUresult sg__kernels_flip(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr at, uint64_t n,
+                          unsigned int stride, unsigned int mask)
+{
+    unsigned long long bytes = n;
+    void *arguments[] = {&at, &bytes, &stride, &mask};
+
+    return launch(driver, kernels, kernels->flip, stream, blocks_of(n), arguments);
+}
+
+CUresult sg__kernels_repeat(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr to, uint64_t n,
+                            CUdeviceptr from, uint64_t period)
+{
+    unsigned long long bytes = n, repeated = period;
+    void *arguments[] = {&to, &bytes, &from, &repeated};
+
+    return launch(driver, kernels, kernels->repeat, stream, blocks_of(n), arguments);
+}
+
+CUresult sg__kernels_delay(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, uint64_t ns)
+{
+    unsigned long long long_for = ns;
+    void *arguments[] = {&long_for};
+
+    return driver->LaunchKernel(kernels->delay, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }

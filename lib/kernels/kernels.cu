@@ -1,10 +1,11 @@
 /*
- * The library's own device kernels: copy, fill and compare many ranges in one launch.
+ * The library's own device kernels: copy, fill and compare many ranges in one launch, and what the checker needs besides.
  *
  * Work is cut into chunks of SG__CHUNK_BYTES. A block takes chunks in turn (grid stride) and finds the range a chunk belongs to by
  * binary search in the table, so one large range spreads over the whole card and a thousand small ones need one launch.
  * Compiled to PTX for the card, and by the host compiler for cusim: no shared memory, no warp intrinsics.
  */
+#include "elements.h"
 #include "ranges.h"
 
 /* The range that holds chunk number `chunk`: the last one whose first_chunk is not beyond it. */
@@ -57,14 +58,43 @@ extern "C" __global__ void stepgraph_fill(const sg__range *ranges, unsigned int 
         unsigned long long offset = (chunk - range->first_chunk) * SG__CHUNK_BYTES;
         unsigned long long bytes = chunk_bytes(range, offset);
         unsigned char *to = (unsigned char *)range->a + offset;
+        unsigned long long wide = 0;
+        sg__vec16 pattern;
 
-        for (unsigned long long i = threadIdx.x; i < bytes; i += blockDim.x)
+        pattern.low = pattern.high = (range->b & 0xff) * 0x0101010101010101ull;
+        if (((unsigned long long)to & 15) == 0) {
+            wide = bytes / 16;
+            for (unsigned long long i = threadIdx.x; i < wide; i += blockDim.x)
+                ((sg__vec16 *)to)[i] = pattern;
+        }
+        for (unsigned long long i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x)
             to[i] = (unsigned char)range->b;
     }
 }
 
+/* What one thread has found so far. */
+struct tally {
+    unsigned long long count, first;
+};
+
+/* 16 bytes that are not the same. */
+static __device__ void tally_16(tally *found, const unsigned char *a, const unsigned char *b, unsigned long long offset)
+{
+    for (unsigned int k = 0; k < 16; k++)
+        if (a[k] != b[k]) {
+            found->count++;
+            if (offset + k < found->first)
+                found->first = offset + k;
+        }
+}
+
+static __device__ bool differ(sg__vec16 x, sg__vec16 y)
+{
+    return ((x.low ^ y.low) | (x.high ^ y.high)) != 0;
+}
+
 /* Compare a with b byte by byte; found[i] of range i counts the bytes that differ and keeps the lowest offset. The host sets found to
- * {0, all ones} before the launch. */
+ * {0, all ones} before the launch. Four words a side are on their way at once: one at a time would wait for memory. */
 extern "C" __global__ void stepgraph_compare(const sg__range *ranges, unsigned int n, unsigned long long chunks, sg__difference *found)
 {
     for (unsigned long long chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
@@ -73,32 +103,137 @@ extern "C" __global__ void stepgraph_compare(const sg__range *ranges, unsigned i
         unsigned long long bytes = chunk_bytes(range, offset);
         const unsigned char *a = (const unsigned char *)range->a + offset;
         const unsigned char *b = (const unsigned char *)range->b + offset;
-        unsigned long long wide = 0, count = 0, first = ~0ull;
+        unsigned long long wide = 0;
+        tally mine = {0, ~0ull};
 
         if ((((unsigned long long)a | (unsigned long long)b) & 15) == 0) {
+            const sg__vec16 *p = (const sg__vec16 *)a, *q = (const sg__vec16 *)b;
+            unsigned long long i = threadIdx.x, step = blockDim.x;
+
             wide = bytes / 16;
-            for (unsigned long long i = threadIdx.x; i < wide; i += blockDim.x) {
-                sg__vec16 x = ((const sg__vec16 *)a)[i], y = ((const sg__vec16 *)b)[i];
-                if (x.low == y.low && x.high == y.high)
+            for (; i + 3 * step < wide; i += 4 * step) {
+                sg__vec16 p0 = p[i], p1 = p[i + step], p2 = p[i + 2 * step], p3 = p[i + 3 * step];
+                sg__vec16 q0 = q[i], q1 = q[i + step], q2 = q[i + 2 * step], q3 = q[i + 3 * step];
+                if (!(differ(p0, q0) | differ(p1, q1) | differ(p2, q2) | differ(p3, q3)))
                     continue;
-                for (unsigned int k = 0; k < 16; k++)
-                    if (a[i * 16 + k] != b[i * 16 + k]) {
-                        count++;
-                        if (offset + i * 16 + k < first)
-                            first = offset + i * 16 + k;
-                    }
+                for (unsigned long long k = i; k < i + 4 * step; k += step)
+                    tally_16(&mine, a + k * 16, b + k * 16, offset + k * 16);
             }
+            for (; i < wide; i += step)
+                if (differ(p[i], q[i]))
+                    tally_16(&mine, a + i * 16, b + i * 16, offset + i * 16);
         }
         for (unsigned long long i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x)
             if (a[i] != b[i]) {
+                mine.count++;
+                if (offset + i < mine.first)
+                    mine.first = offset + i;
+            }
+        if (mine.count != 0) {
+            sg__difference *sum = &found[range - ranges];
+            atomicAdd(&sum->bytes, mine.count);
+            atomicMin(&sum->first, mine.first);
+        }
+    }
+}
+
+/* The same for ranges that were filled before their work ran, a with one byte and b with another: where both sides still have theirs, they
+ * do not differ. kept[i] counts the bytes of b that do. */
+extern "C" __global__ void stepgraph_compare_filled(const sg__range *ranges, unsigned int n, unsigned long long chunks,
+                                                    sg__difference *found, unsigned long long *kept, unsigned int fill_a,
+                                                    unsigned int fill_b)
+{
+    for (unsigned long long chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        const sg__range *range = range_of_chunk(ranges, n, chunk);
+        unsigned long long offset = (chunk - range->first_chunk) * SG__CHUNK_BYTES;
+        unsigned long long bytes = chunk_bytes(range, offset);
+        const unsigned char *a = (const unsigned char *)range->a + offset;
+        const unsigned char *b = (const unsigned char *)range->b + offset;
+        unsigned long long count = 0, first = ~0ull, same = 0;
+
+        for (unsigned long long i = threadIdx.x; i < bytes; i += blockDim.x) {
+            same += b[i] == fill_b;
+            if (a[i] != b[i] && !(a[i] == fill_a && b[i] == fill_b)) {
                 count++;
                 if (offset + i < first)
                     first = offset + i;
             }
+        }
+        if (same != 0)
+            atomicAdd(&kept[range - ranges], same);
         if (count != 0) {
-            sg__difference *mine = &found[range - ranges];
-            atomicAdd(&mine->bytes, count);
-            atomicMin(&mine->first, first);
+            atomicAdd(&found[range - ranges].bytes, count);
+            atomicMin(&found[range - ranges].first, first);
         }
     }
+}
+
+/* An element that is all fill. */
+static __device__ bool is_fill(unsigned long long bits, unsigned int bytes, unsigned int fill)
+{
+    return fill < 256 && bits == (fill * 0x0101010101010101ull & ~0ull >> (64 - 8 * bytes));
+}
+
+/* How far n elements of a and b are apart; the first of them counts as element number `base`. Where both sides are still as they were filled
+ * they are not apart. */
+extern "C" __global__ void stepgraph_distance(const unsigned char *a, const unsigned char *b, unsigned long long n, unsigned long long base,
+                                              unsigned int type, unsigned int fill_a, unsigned int fill_b, sg__distance *found)
+{
+    unsigned int bytes = sg__element_bytes(type);
+    unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    unsigned long long elements = 0, first = ~0ull, ulps = 0, largest = 0;
+    double squares = 0;
+
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+        unsigned long long x = sg__element_load(a + i * bytes, bytes), y = sg__element_load(b + i * bytes, bytes), far, bits;
+        double distance;
+
+        if (x == y || (is_fill(x, bytes, fill_a) && is_fill(y, bytes, fill_b)))
+            continue;
+        elements++;
+        if (base + i < first)
+            first = base + i;
+        far = sg__element_ulps(type, x, y);
+        ulps = far > ulps ? far : ulps;
+        distance = sg__element_distance(type, x, y);
+        bits = sg__bits_of_double(distance);
+        largest = bits > largest ? bits : largest;
+        if (bits < 0x7ffull << 52)
+            squares += distance * distance;
+    }
+    if (elements != 0) {
+        atomicAdd(&found->elements, elements);
+        atomicMin(&found->first, first);
+        atomicMax(&found->ulps, ulps);
+        atomicMax(&found->largest, largest);
+        atomicAdd(&found->squares, squares);
+    }
+}
+
+/* Flip the bits of mask in n bytes that stand stride apart. */
+extern "C" __global__ void stepgraph_flip(unsigned char *at, unsigned long long n, unsigned int stride, unsigned int mask)
+{
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (unsigned long long)gridDim.x * blockDim.x)
+        at[i * stride] = (unsigned char)(at[i * stride] ^ mask);
+}
+
+/* Fill n bytes behind a range with the range's own `period` bytes over and over. */
+extern "C" __global__ void stepgraph_repeat(unsigned char *to, unsigned long long n, const unsigned char *from, unsigned long long period)
+{
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (unsigned long long)gridDim.x * blockDim.x)
+        to[i] = from[i % period];
+}
+
+/* Keep a stream busy for about `ns` nanoseconds. */
+extern "C" __global__ void stepgraph_delay(unsigned long long ns)
+{
+#ifdef __CUDA_ARCH__
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - start < ns);
+#else
+    cusim_spin_ns(ns);
+#endif
 }

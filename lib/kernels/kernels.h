@@ -7,7 +7,7 @@
 
 typedef struct sg__kernels {
     CUmodule module;
-    CUfunction copy;
+    CUfunction copy, fill, compare, compare_filled, distance, flip, repeat, delay;
     unsigned int max_blocks; /* Enough to fill the device; more chunks than this share blocks. */
 } sg__kernels;
 
@@ -21,5 +21,28 @@ uint64_t sg__ranges_number(sg__range *ranges, size_t n);
 /* Copy n ranges whose table stands at `table` in device memory. */
 CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                           uint64_t chunks);
+
+/* Compare them; `found` is n sg__difference, set to {0, all ones}. */
+CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                             uint64_t chunks, CUdeviceptr found);
+
+/* The same for ranges that were filled with two different bytes before; `kept` is n zeros. */
+CUresult sg__kernels_compare_filled(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                                    uint64_t chunks, CUdeviceptr found, CUdeviceptr kept, unsigned int fill_a, unsigned int fill_b);
+
+/* How far n elements are apart; `found` is one sg__distance. Elements that are all fill_a in a and all fill_b in b do not count. */
+CUresult sg__kernels_distance(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr a, CUdeviceptr b,
+                              uint64_t n, uint64_t base, unsigned int type, unsigned int fill_a, unsigned int fill_b, CUdeviceptr found);
+
+/* Flip bits in n bytes that stand stride apart. */
+CUresult sg__kernels_flip(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr at, uint64_t n,
+                          unsigned int stride, unsigned int mask);
+
+/* Fill n bytes at `to` with the `period` bytes at `from`, over and over. */
+CUresult sg__kernels_repeat(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr to, uint64_t n,
+                            CUdeviceptr from, uint64_t period);
+
+/* Keep a stream busy. */
+CUresult sg__kernels_delay(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, uint64_t ns);
 
 #endif

@@ -17,6 +17,18 @@ typedef struct sg__difference {
     unsigned long long first; /* Lowest offset that differs; all ones for none. */
 } sg__difference;
 
+/* What nothing was filled with. */
+#define SG__NO_FILL 256u
+
+/* How far two ranges of elements are apart. All zero but `first`, which is all ones, before the launch. */
+typedef struct sg__distance {
+    unsigned long long elements; /* How many differ. */
+    unsigned long long first;    /* Index of the first. */
+    unsigned long long ulps;     /* Largest distance in units of the last place. */
+    unsigned long long largest;  /* Largest difference of two values: the bits of a double, which order like the value. */
+    double squares;              /* Sum of the squares of the differences that are finite. */
+} sg__distance;
+
 /* 16 bytes moved at once. */
 #ifdef __cplusplus
 struct alignas(16) sg__vec16 {

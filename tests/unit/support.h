@@ -55,6 +55,11 @@
     X(StreamSynchronize, 2000, (CUstream))                                                                               \
     X(StreamIsCapturing, 10000, (CUstream, CUstreamCaptureStatus *))                                                     \
     X(GraphGetNodes, 10000, (CUgraph, CUgraphNode *, size_t *))                                                          \
+    X(EventCreate, 2000, (CUevent *, unsigned))                                                                          \
+    X(EventDestroy, 4000, (CUevent))                                                                                     \
+    X(EventRecord, 2000, (CUevent, CUstream))                                                                            \
+    X(StreamWaitEvent, 3020, (CUstream, CUevent, unsigned))                                                              \
+    X(MemGetInfo, 3020, (size_t *, size_t *))                                                                            \
     X(LaunchHostFunc, 10000, (CUstream, CUhostFn, void *))                                                               \
     X(LaunchKernel, 4000,                                                                                                \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))

@@ -63,6 +63,8 @@ void cs_graves_clear(CUdeviceptr from, size_t span)
 {
     size_t at = grave_above(from), end;
 
+    if (num_graves == 0)
+        return;
     if (at > 0 && graves[at - 1].from + graves[at - 1].span > from)
         at--;
     for (end = at; end < num_graves && graves[end].from < from + span; end++)

@@ -120,6 +120,7 @@ static void after_graph_free(void)
     OK(launch_inc(p, 1, a));
     OK(cu.cuStreamEndCapture(a, &g));
     OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cu.cuGraphDestroy(g));
     OK(cu.cuGraphLaunch(x, a));
     CODE(700, cu.cuStreamSynchronize(a));
 }
@@ -160,6 +161,7 @@ static void host_overwritten_replay(void)
     OK(cu.cuMemcpyHtoDAsync_v2(p, pinned, 4096, a));
     OK(cu.cuStreamEndCapture(a, &g));
     OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cu.cuGraphDestroy(g));
     pinned[5] = 1;
     OK(cu.cuGraphLaunch(x, a));
     OK(cu.cuStreamSynchronize(a));
@@ -235,6 +237,7 @@ static void race_inside(void)
     OK(cu.cuStreamWaitEvent(a, join, 0));
     OK(cu.cuStreamEndCapture(a, &g));
     OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cu.cuGraphDestroy(g));
     OK(cu.cuGraphLaunch(x, a));
     OK(cu.cuStreamSynchronize(a));
 }
@@ -306,6 +309,7 @@ static void ordinary(void)
     OK(cu.cuMemcpyDtoHAsync_v2(pinned, p, 4096, a));
     OK(cu.cuStreamEndCapture(a, &g));
     OK(cu.cuGraphInstantiateWithFlags(&y, g, 0));
+    OK(cu.cuGraphDestroy(g));
     for (int i = 0; i < 3; i++)
         OK(cu.cuGraphLaunch(y, a));
     OK(cu.cuStreamSynchronize(a));
@@ -340,7 +344,6 @@ static void ordinary(void)
     OK(cu.cuMemFree_v2(word));
     OK(cu.cuMemFreeHost(pinned));
     OK(cu.cuMemFreeHost(got));
-    finish();
 }
 
 /* ---- running them -------------------------------------------------------------------------------------------------- */
@@ -439,6 +442,7 @@ static int run_case(size_t i)
         failures = 0;
         begin();
         cases[i].run();
+        cu.cuDevicePrimaryCtxRelease_v2(0);
         exit(failures != 0);
     }
     close(fd[1]);

@@ -1,0 +1,23 @@
+/* A text that grows: how reports are written. */
+#ifndef STEPGRAPH_TEXT_H
+#define STEPGRAPH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Begins as all zero. */
+typedef struct sg__text {
+    char *text; /* To be freed. */
+    size_t used, room;
+    bool failed; /* Host memory was short once; what was added since may be missing. */
+} sg__text;
+
+void sg__text_add(sg__text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As a JSON string, quotes included. A name may be cut off within a character. */
+void sg__text_quoted(sg__text *text, const char *string);
+
+/* Bytes of the first character of a string; 0: it is no UTF-8. */
+size_t sg__text_character(const char *string);
+
+#endif

@@ -1,0 +1,1739 @@
+/*
+ * The checker: what it says of steps that are right, and of every fault that it exists for. The same program runs on cusim and on a card.
+ *
+ * Beside the tests stands what part of the checker they hold: taking that part away was seen to make them fail (docs/check.md has the list).
+ */
+#include "support.h"
+
+#include <dlfcn.h>
+#include <time.h>
+
+#include "check_kernels_ptx.h"
+
+enum { N = 64 };
+
+/* A small trainer: w = w + rate * x out of place, committed; loss = w[0]. And ways to get it wrong. */
+static struct {
+    stepgraph_pin *w, *x, *rate, *loss, *tmp;
+    CUdeviceptr other; /* Unregistered memory. */
+    CUdeviceptr counter;
+    stepgraph_step *step;
+    stepgraph_check_config config;
+    stepgraph_check *check;
+    stepgraph_check_summary summary;
+
+    /* Faults. */
+    int feed_once;      /* Feeds nothing after so many calls. */
+    int feed_launched;  /* x is copied where the launches are, by a call that no recording holds. */
+    int skip_loss;      /* Nobody writes the loss. */
+    int accumulate;     /* The loss is added to what it held. */
+    int by_value;       /* What is added is an argument; 2: one that comes with the feed. */
+    int stale;          /* Recorded: reads `other`, where launched it reads w. */
+    int skip_commit;    /* Recorded without the commit. */
+    int noise;          /* Adds something that fresh launches do not repeat. */
+    int noisy_feed;     /* So does the feed. */
+    int constant_feed;  /* The same bytes for each step. */
+    int host_counter;   /* Reads a counter of the host's own, put back only by rewind. */
+    int fed_bytes;      /* Of x. 0: all. */
+    int read_padding;   /* The sum of all of x goes into w. */
+    int scratch_moves;  /* Each recording takes another part of it. */
+    int scratch_sum;    /* Adds to scratch that nobody sets to zero; the result is not used. */
+    int scratch_table;  /* Reads scratch that only launches fill: the call is left out of a recording. */
+    int frozen_x;       /* The first recording reads a copy of x. */
+    int period;         /* Of x in steps. 0: none. */
+    int quiet;          /* So many calls without the noise. */
+    int rate_once;      /* The rate is fed in step 11 only. */
+    int dead_read;      /* `unread` is read, into scratch that nobody looks at. */
+    int ones;           /* The loss is a NaN whose bits are all ones. */
+    int once;           /* A kernel whose counter nobody sets back. */
+    unsigned spin_ms;   /* In the recording only. */
+    int fails;          /* The callback fails for this step. */
+    CUstream feeder;    /* Copies x on a stream of its own, */
+    int feeder_waits;   /* and the step waits for it. */
+    int to_adopted;
+    uint64_t counter_now, fed_step;
+    unsigned feeds, enqueues, rewinds, recordings, progress_calls, stop_at;
+    uint64_t random;
+    float host_x[64][N]; /* Page-locked by nobody: copied at the call. */
+} t;
+
+static CUmodule module;
+static CUfunction sum_atomic, once_function, pick_function, wobble;
+
+static stepgraph_pin *unread, *index_pin, *untyped_cell, *early;
+static CUdeviceptr bad;
+
+static int recording(void)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    CU(StreamIsCapturing(stream, &status));
+    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+static void fill_x(uint64_t k, float *x)
+{
+    for (int i = 0; i < N; i++)
+        x[i] = t.constant_feed ? 1.0f : (float)(((t.period ? k % (uint64_t)t.period : k) * 7 + (uint64_t)i * 3) % 11) - 5.0f;
+    if (t.noisy_feed)
+        x[3] += (float)(unit_random(&t.random) % 1000);
+}
+
+static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t k)
+{
+    float x[N];
+    stepgraph_status status = STEPGRAPH_OK;
+
+    (void)user;
+    (void)step;
+    t.feeds++;
+    t.fed_step = t.period ? k % (uint64_t)t.period : k;
+    if (t.feed_once && t.feeds > (unsigned)t.feed_once)
+        return STEPGRAPH_OK;
+    fill_x(k, x);
+    if (!t.feeder && !t.feed_launched)
+        status = stepgraph_pin_feed(t.x, x, t.fed_bytes ? (uint64_t)t.fed_bytes : sizeof x);
+    if (status == STEPGRAPH_OK && (!t.rate_once || k == 11))
+        status = stepgraph_pin_feed_f32(t.rate, t.rate_once ? 0.25f : 0.5f);
+    return status;
+}
+
+static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr w = stepgraph_pin_address(t.w), x = stepgraph_pin_address(t.x), loss = stepgraph_pin_address(t.loss);
+    CUdeviceptr rate = stepgraph_pin_address(t.rate), tmp = stepgraph_pin_address(t.tmp);
+    int n = N, inside = recording();
+
+    (void)user;
+    t.enqueues++;
+    t.recordings += inside;
+    if (t.scratch_moves && inside)
+        tmp += t.recordings * sizeof(float) * N;
+    if (t.fails && k == (uint64_t)t.fails && !inside)
+        return STEPGRAPH_ERR_UNSUPPORTED;
+    if (t.feed_launched) {
+        float values[N];
+        fill_x(k, values);
+        if (!inside)
+            CU(StreamSynchronize(stream));
+        CU(MemcpyHtoD(x, values, sizeof values));
+        if (!inside)
+            CU(StreamSynchronize(NULL));
+    }
+    stepgraph_step_mark(step, "forward");
+    if (early)
+        inc(stream, stepgraph_pin_address(early), 1.0f);
+    if (t.scratch_sum)
+        launch(stream, sum_atomic, 1, (void *[]){ &(CUdeviceptr){ tmp + 3 * 4 * N }, &w, &(int){ 1 } });
+    if (t.dead_read)
+        copyf(stream, tmp + 3 * 4 * N + 8, stepgraph_pin_address(unread));
+    if (t.scratch_table && !inside)
+        setv(stream, tmp + 3 * 4 * N + 16, 2.0f);
+    if (t.frozen_x && inside && t.recordings == 1)
+        x = t.other;
+    if (inside && t.spin_ms)
+        spin(stream, t.spin_ms);
+    if (t.once) {
+        unsigned long long ns = 1500 * 1000000ull;
+        if (!inside)
+            CU(MemsetD8Async(t.counter, 0, 4, stream));
+        launch(stream, once_function, 1, (void *[]){ &t.counter, &ns });
+    }
+    update(stream, tmp, inside && t.stale == 1 + (t.recordings > 1) * 99 ? t.other : w, x, rate, n);
+    if (t.by_value)
+        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)(t.by_value == 2 ? t.fed_step : k) }, &n });
+    if (t.host_counter)
+        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ (float)t.counter_now++ }, &n });
+    if (t.noise && (inside || t.enqueues > (unsigned)t.quiet))
+        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1e-4f * (float)(unit_random(&t.random) % 1000) / 1000.0f }, &n });
+    if (t.scratch_table)
+        launch(stream, sum_atomic, 1, (void *[]){ &tmp, &(CUdeviceptr){ tmp + 3 * 4 * N + 16 }, &(int){ 1 } });
+    if (t.read_padding)
+        launch(stream, sum_atomic, N, (void *[]){ &tmp, &x, &n });
+    stepgraph_step_mark(step, "commit");
+    if (!(inside && t.skip_commit))
+        OK(stepgraph_pin_commit(t.w, tmp));
+    if (t.accumulate == 2) /* As an integer. */
+        launch(stream, once_function, 1, (void *[]){ &loss, &(unsigned long long){ 0 } });
+    else if (t.accumulate)
+        launch(stream, sum_atomic, 1, (void *[]){ &loss, &w, &(int){ 1 } });
+    else if (t.ones)
+        CU(MemsetD8Async(loss, 0xff, 4, stream));
+    else if (!t.skip_loss)
+        copyf(stream, loss, w);
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status feed_more(void *user, stepgraph_step *step, uint64_t k)
+{
+    int index = (int)(k % N);
+
+    if (unread)
+        OK(stepgraph_pin_feed_u32(unread, (uint32_t)k));
+    if (index_pin)
+        OK(stepgraph_pin_feed(index_pin, &index, sizeof index));
+    if (untyped_cell)
+        OK(stepgraph_pin_feed_u32(untyped_cell, 5));
+    return feed(user, step, k);
+}
+
+static stepgraph_status rewind_to(void *user, uint64_t k)
+{
+    (void)user;
+    t.rewinds++;
+    t.counter_now = k;
+    return STEPGRAPH_OK;
+}
+
+static int32_t progress(void *user, const char *phase, uint64_t done, uint64_t total)
+{
+    ck_assert_ptr_eq(user, &t);
+    ck_assert_ptr_nonnull(phase);
+    ck_assert_uint_le(done, total);
+    ck_assert_uint_eq(done, t.progress_calls + 1);
+    t.progress_calls++;
+    return t.stop_at && t.progress_calls >= t.stop_at;
+}
+
+/* cusim looks for missing orders by itself; some tests lack one on purpose. */
+static void races(const char *which)
+{
+    void *driver = dlopen(driver_path(), RTLD_NOW | RTLD_LOCAL);
+    int (*set_races)(const char *) = NULL;
+
+    if (driver)
+        *(void **)&set_races = dlsym(driver, "cusim_set_races");
+    if (set_races)
+        set_races(which);
+}
+
+static stepgraph_pin *typed(stepgraph_role role, uint64_t bytes, const char *name, stepgraph_type type)
+{
+    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
+    stepgraph_pin *made = NULL;
+
+    config.role = role;
+    config.bytes = bytes;
+    config.name = name;
+    config.type = type;
+    OK(stepgraph_pin_create(session, &config, &made));
+    keep_pin(made);
+    return made;
+}
+
+/* Pins, with the state at 1, 2, 3 ... Faults are set afterwards, and then `recorded`. */
+static void made_of(stepgraph_type type)
+{
+    float start[N];
+
+    memset(&t, 0, sizeof t);
+    unread = index_pin = untyped_cell = early = NULL;
+    t.random = 77;
+    t.w = typed(STEPGRAPH_ROLE_STATE, sizeof start, "w", type);
+    t.x = typed(STEPGRAPH_ROLE_FEED, sizeof start, "x", STEPGRAPH_TYPE_F32);
+    t.rate = typed(STEPGRAPH_ROLE_CELL, 4, "rate", STEPGRAPH_TYPE_F32);
+    t.loss = typed(STEPGRAPH_ROLE_OUTPUT, 4, "loss", STEPGRAPH_TYPE_F32);
+    t.tmp = typed(STEPGRAPH_ROLE_SCRATCH, 4 * sizeof start, "tmp", STEPGRAPH_TYPE_F32);
+    t.other = device_make(sizeof start);
+    t.counter = device_make(64);
+    for (int i = 0; i < N; i++)
+        start[i] = 1.0f + (float)i;
+    put_bytes(stepgraph_pin_address(t.w), start, sizeof start);
+    put_bytes(t.other, start, sizeof start);
+    t.config = (stepgraph_check_config)STEPGRAPH_CHECK_CONFIG_INIT;
+    t.config.enqueue = enqueue;
+    t.config.feed = feed;
+    t.config.rewind = rewind_to;
+    t.config.user = &t;
+    t.config.first = 10;
+    t.config.timeout_ns = 20 * 1000000000ull;
+    t.config.delay_ns = 2000000;
+    if (module)
+        return; /* Once: graphs of earlier tests may still refer to it. */
+    CU(ModuleLoadData(&module, check_kernels_ptx));
+    CU(ModuleGetFunction(&sum_atomic, module, "sum_atomic"));
+    CU(ModuleGetFunction(&once_function, module, "once"));
+    CU(ModuleGetFunction(&pick_function, module, "pick"));
+    CU(ModuleGetFunction(&wobble, module, "wobble"));
+}
+
+static void made(void)
+{
+    made_of(STEPGRAPH_TYPE_F32);
+}
+
+static void unmade(void)
+{
+    stepgraph_check_destroy(t.check);
+    t.check = NULL;
+    races("copies");
+}
+
+static void recorded_with(uint32_t flags)
+{
+    t.step = step_make(session, "train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_EMPTY);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    t.feeds = t.enqueues = 0;
+}
+
+static void recorded(void)
+{
+    recorded_with(0);
+}
+
+static void checked(void)
+{
+    t.summary = (stepgraph_check_summary)STEPGRAPH_CHECK_SUMMARY_INIT;
+    OK(stepgraph_check_run(t.step, &t.config, &t.check));
+    OK(stepgraph_check_get_summary(t.check, &t.summary));
+    if (getenv("SHOW"))
+        puts(stepgraph_check_text(t.check));
+}
+
+static stepgraph_check_pin about(const char *name)
+{
+    stepgraph_check_pin pin = STEPGRAPH_CHECK_PIN_INIT;
+
+    for (uint32_t i = 0; stepgraph_check_get_pin(t.check, i, &pin) == STEPGRAPH_OK; i++)
+        if (strcmp(pin.name, name) == 0)
+            return pin;
+    ck_abort_msg("the report has no pin '%s'", name);
+}
+
+#define VERDICT(want) \
+    ck_assert_msg(t.summary.verdict == (want), "%s instead of %s:\n%s", stepgraph_check_verdict_name(t.summary.verdict), #want, stepgraph_check_text(t.check))
+#define FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) != 0, "'%s' lacks %s:\n%s", name, #bit, stepgraph_check_text(t.check))
+#define NO_FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) == 0, "'%s' has %s:\n%s", name, #bit, stepgraph_check_text(t.check))
+#define SAYS(...)                                                                                                          \
+    do {                                                                                                                   \
+        const char *words_[] = { __VA_ARGS__, NULL };                                                                      \
+        ck_assert_msg(lacks(stepgraph_check_text(t.check), words_) == NULL, "the report lacks '%s':\n%s",                  \
+                      lacks(stepgraph_check_text(t.check), words_), stepgraph_check_text(t.check));                        \
+    } while (0)
+
+/* ---- right ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(right_step_is_identical)
+{
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    ck_assert_uint_eq(t.summary.steps, 3);
+    ck_assert_uint_eq(t.summary.pins, 4);
+    ck_assert_uint_eq(t.summary.bytes, 2 * N * 4 + 8);
+    ck_assert_uint_eq(t.summary.every_step, 1);
+    ck_assert_uint_eq(t.summary.planted, 1);
+    ck_assert_uint_eq(t.summary.planted_seen, 1);
+    ck_assert_uint_eq(t.summary.inputs, 2);
+    ck_assert_uint_eq(t.summary.inputs_seen, 2);
+    ck_assert_uint_eq(t.summary.inputs_untried, 0);
+    ck_assert_uint_eq(t.summary.bad_step, UINT64_MAX);
+    ck_assert_uint_eq(t.summary.search, STEPGRAPH_SEARCH_NONE);
+    ck_assert_uint_eq(t.enqueues, 6);
+    ck_assert_uint_eq(t.summary.software, (unsigned)unit_has_controls());
+    SAYS("IDENTICAL", "check of 'train'", "steps 10 to 12", "2 of 2 altered inputs seen");
+}
+END_TEST
+
+/* Everything is as before: the state, the feeds on both sides, the output, the counts. */
+START_TEST(check_leaves_no_trace)
+{
+    float before[N], after[N], x[N], out = 0;
+    stepgraph_step_stats was, is;
+
+    recorded();
+    OK(feed(NULL, NULL, 99)); /* Waits to be sent. */
+    put_float(stepgraph_pin_address(t.loss), 123.0f);
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    was = step_stats(t.step);
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+    ck_assert_mem_eq(before, after, sizeof before);
+    fill_x(99, x);
+    bytes_at(stepgraph_pin_address(t.x), after, sizeof after);
+    ck_assert_mem_eq(x, after, sizeof x);
+    ck_assert_float_eq(float_at(stepgraph_pin_address(t.loss)), 123.0f);
+    is = step_stats(t.step);
+    ck_assert_mem_eq(&was, &is, sizeof was);
+    ck_assert_uint_eq(is.captured_not_run, 1);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &out, 4), "has not run");
+
+    /* The host's side of the feeds too: feeding one brings the other along, as it was. */
+    OK(stepgraph_pin_feed_f32(t.rate, 2.0f));
+    OK(stepgraph_session_flush(session));
+    bytes_at(stepgraph_pin_address(t.x), after, sizeof after);
+    ck_assert_mem_eq(x, after, sizeof x);
+    ck_assert_uint_eq(t.counter_now, 10);
+}
+END_TEST
+
+START_TEST(advancing_check_does_the_steps)
+{
+    float expected[N], got[N], x[N];
+
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), expected, sizeof expected);
+    for (uint64_t k = 10; k < 10 + (uint64_t)_i; k++) {
+        fill_x(k, x);
+        for (int i = 0; i < N; i++)
+            expected[i] = expected[i] + 0.5f * x[i];
+    }
+    t.config.flags = STEPGRAPH_CHECK_ADVANCE;
+    t.config.steps = (uint32_t)_i;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    bytes_at(stepgraph_pin_address(t.w), got, sizeof got);
+    ck_assert_mem_eq(expected, got, sizeof got);
+    ck_assert_float_eq(pin_float(t.loss), expected[0]);
+    ck_assert_uint_eq(step_stats(t.step).fresh_runs, (unsigned)_i);
+    ck_assert_uint_eq(step_stats(t.step).captured_not_run, 0);
+    ck_assert_uint_eq(t.counter_now, 10 + (unsigned)_i);
+    OK(feed(NULL, NULL, 13));
+    OK(stepgraph_step_replay(t.step));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+START_TEST(advancing_past_a_wrong_graph_takes_the_right_step)
+{
+    float expected[N], got[N], x[N];
+
+    t.skip_commit = 1;
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), expected, sizeof expected);
+    for (uint64_t k = 10; k < 10 + (uint64_t)_i; k++) {
+        fill_x(k, x);
+        for (int i = 0; i < N; i++)
+            expected[i] = expected[i] + 0.5f * x[i];
+    }
+    t.config.flags = STEPGRAPH_CHECK_ADVANCE;
+    t.config.steps = (uint32_t)_i;
+    t.config.device_bytes = _i == 3 ? 3000 : 0; /* Room for two snapshots only. */
+    t.config.host_bytes = _i == 3 ? 1 : 0;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    bytes_at(stepgraph_pin_address(t.w), got, sizeof got);
+    ck_assert_mem_eq(expected, got, sizeof got);
+    bytes_at(stepgraph_pin_address(t.x), got, sizeof got);
+    ck_assert_mem_eq(x, got, sizeof got);
+}
+END_TEST
+
+START_TEST(strict_feeds_are_no_obstacle)
+{
+    recorded_with(STEPGRAPH_STEP_STRICT_FEEDS);
+    OK(feed(NULL, NULL, 10));
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    /* The feed before the check still counts; a second replay without one does not pass. */
+    OK(stepgraph_step_replay(t.step));
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(t.step), "was not fed");
+}
+END_TEST
+
+/* An input that is fed only when it changes begins each time as it was, on the device; and on the host, from where it travels along with its
+ * neighbours. */
+START_TEST(input_that_is_not_fed_begins_as_it_was)
+{
+    float rate;
+
+    t.config.feed = _i ? feed_more : feed;
+    unread = _i ? typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32) : NULL;
+    recorded();
+    t.rate_once = 1;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    OK(t.config.feed(NULL, NULL, 13));
+    OK(stepgraph_session_flush(session));
+    bytes_at(stepgraph_pin_address(t.rate), &rate, sizeof rate);
+    ck_assert_float_eq(rate, 0.5f);
+}
+END_TEST
+
+START_TEST(output_that_looks_like_the_filling_is_written)
+{
+    t.ones = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    NO_FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
+}
+END_TEST
+
+START_TEST(host_state_comes_back_through_rewind)
+{
+    t.host_counter = 1;
+    t.counter_now = 10;
+    recorded();
+    checked();
+    /* The counter is baked into the graph: the first step is right, the second is not. */
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.pins_unsteady, 0);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    ck_assert_uint_eq(t.counter_now, 10);
+}
+END_TEST
+
+START_TEST(host_state_without_rewind_is_inconclusive)
+{
+    t.host_counter = 1;
+    t.counter_now = 10;
+    t.config.rewind = NULL;
+    recorded();
+    checked();
+    ck_assert_uint_gt(t.summary.pins_unsteady, 0);
+    ck_assert_uint_ne(t.summary.verdict, STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
+START_TEST(timing_is_left_alone)
+{
+    stepgraph_verdict before = STEPGRAPH_VERDICT_INIT, after = STEPGRAPH_VERDICT_INIT;
+
+    recorded();
+    OK(stepgraph_step_set_timing(t.step, 1));
+    OK(stepgraph_step_get_verdict(t.step, &before));
+    checked();
+    OK(stepgraph_step_get_verdict(t.step, &after));
+    ck_assert_uint_eq(after.warm_runs, before.warm_runs);
+    ck_assert_uint_eq(after.timed_replays, before.timed_replays);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_replay(t.step));
+    OK(stepgraph_step_get_verdict(t.step, &after));
+    ck_assert_uint_eq(after.timed_replays, before.timed_replays + 1);
+}
+END_TEST
+
+START_TEST(progress_is_told_and_can_stop)
+{
+    float before[N], after[N];
+
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    t.config.progress = progress;
+    checked();
+    ck_assert_uint_gt(t.progress_calls, 12);
+    stepgraph_check_destroy(t.check);
+    t.check = NULL;
+    for (unsigned stop = 1; stop < 17; stop += 3) {
+        t.progress_calls = 0;
+        t.stop_at = stop;
+        FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), "stopped by its progress callback");
+        ck_assert_ptr_null(t.check);
+        bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+        ck_assert_mem_eq(before, after, sizeof before);
+        ck_assert_uint_eq(step_stats(t.step).replays, 0);
+    }
+}
+END_TEST
+
+/* ---- wrong ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(k03_stale_pointer_diverges_at_the_second_step)
+{
+    stepgraph_check_pin w;
+
+    t.stale = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    /* The first replay is right: what was left behind still holds the same. */
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    w = about("w");
+    ck_assert_uint_eq(w.fault, 1);
+    ck_assert_uint_eq(w.step, 11);
+    ck_assert_uint_eq(w.type, STEPGRAPH_TYPE_F32);
+    ck_assert_uint_gt(w.elements_differ, 40);
+    ck_assert_uint_gt(w.ulps, 1000);
+    ck_assert_uint_gt(w.bytes_differ, w.elements_differ);
+    ck_assert_double_ne(w.fresh, w.replay);
+    SAYS("DIVERGED", "state 'w'", "after step 11", "fresh", "replayed", "ulps");
+    FACT("loss", STEPGRAPH_CHECK_DIFFERS);
+}
+END_TEST
+
+START_TEST(k03_first_differing_element_has_both_values)
+{
+    stepgraph_check_pin w;
+    float v[2] = { 3.0f, 4.0f };
+
+    t.skip_commit = 1;
+    recorded();
+    put_float(stepgraph_pin_address(t.w), 8.0f);
+    t.config.steps = 1;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    w = about("w");
+    /* x of step 10 is 4, 7 % 11 ...: (70 % 11) - 5 = -1; 8 + 0.5 * -1 = 7.5, and without the commit 8. */
+    ck_assert_uint_eq(w.element, 0);
+    ck_assert_double_eq(w.fresh, 7.5);
+    ck_assert_double_eq(w.replay, 8.0);
+    memcpy(&v[0], &w.fresh_bits, 4);
+    memcpy(&v[1], &w.replay_bits, 4);
+    ck_assert_float_eq(v[0], 7.5f);
+    ck_assert_float_eq(v[1], 8.0f);
+    ck_assert_uint_eq(w.step, 10);
+    /* What the graph reads is judged by what the graph does: without the commit x reaches nothing that is pinned. */
+    FACT("x", STEPGRAPH_CHECK_UNREAD);
+}
+END_TEST
+
+START_TEST(k01_frozen_scalar_diverges)
+{
+    t.by_value = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+}
+END_TEST
+
+START_TEST(k04_input_that_is_not_refreshed_is_named)
+{
+    t.feed_launched = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("x", STEPGRAPH_CHECK_DIFFERS);
+    SAYS("feed 'x' does not hold the same bytes in the replay");
+}
+END_TEST
+
+START_TEST(k04_refused_replay_is_a_finding)
+{
+    recorded_with(STEPGRAPH_STEP_STRICT_FEEDS);
+    t.feed_once = 6;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.failed, 1);
+    ck_assert_uint_eq(t.summary.bad_step, 10);
+    SAYS("was not fed");
+    STATE_IS(t.step, STEPGRAPH_STEP_READY);
+}
+END_TEST
+
+START_TEST(k08_output_that_only_launches_write_is_named)
+{
+    recorded();
+    /* The graph was recorded without it. */
+    stepgraph_step_destroy(NULL);
+    drop_step(t.step);
+    t.skip_loss = 1;
+    recorded();
+    t.skip_loss = 0;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("loss", STEPGRAPH_CHECK_DIFFERS);
+    FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
+    ck_assert_uint_eq(t.summary.outputs_unwritten, 1);
+}
+END_TEST
+
+START_TEST(k28_output_that_nobody_writes_proves_nothing)
+{
+    t.skip_loss = 1;
+    recorded();
+    put_float(stepgraph_pin_address(t.loss), 55.0f); /* What would pass for a result. */
+    checked();
+    VERDICT(STEPGRAPH_UNPROVEN);
+    FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
+    SAYS("output 'loss'", "written by nobody");
+    ck_assert_float_eq(float_at(stepgraph_pin_address(t.loss)), 55.0f);
+}
+END_TEST
+
+/* Scratch that a launch fills which no recording holds: what the launches left there must not carry the replays. */
+START_TEST(k28_old_scratch_does_not_pass_for_work)
+{
+    t.scratch_table = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 10);
+}
+END_TEST
+
+/* An arena: blocks that are out are the host's and stay as they are; what is between them does not carry a replay. */
+static stepgraph_arena *arena;
+static uint64_t kept_block, given_back;
+static int in_kept;
+static stepgraph_pin *landing;
+
+static stepgraph_status enqueue_in_arena(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr table = in_kept ? kept_block : given_back; /* Filled by launches only. */
+
+    if (!recording())
+        setv(stream, table, 2.0f);
+    copyf(stream, stepgraph_pin_address(landing), table);
+    return enqueue(user, step, k);
+}
+
+START_TEST(blocks_of_an_arena_are_the_hosts)
+{
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+
+    config.bytes = 1 << 16;
+    OK(stepgraph_arena_create(session, &config, &arena));
+    OK(stepgraph_arena_alloc(arena, 256, "first", &given_back));
+    OK(stepgraph_arena_alloc(arena, 256, "kept", &kept_block));
+    put_float(kept_block, 2.0f);
+    put_float(given_back, 2.0f);
+    in_kept = _i;
+    landing = typed(STEPGRAPH_ROLE_STATE, 4, "landing", STEPGRAPH_TYPE_F32);
+    t.config.enqueue = enqueue_in_arena;
+    t.step = step_make(session, "train", 0);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_in_arena(NULL, t.step, 10));
+    OK(stepgraph_arena_free(arena, given_back));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    ck_assert_float_eq(float_at(kept_block), 2.0f);
+    VERDICT(in_kept ? STEPGRAPH_IDENTICAL : STEPGRAPH_DIVERGED);
+    drop_step(t.step);
+    OK(stepgraph_arena_destroy(arena));
+}
+END_TEST
+
+static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    (void)k;
+    if (recording())
+        launch(stream, kernels.nop, 1, (void *[]){ NULL });
+    return STEPGRAPH_OK;
+}
+
+START_TEST(k28_step_that_changes_nothing_proves_nothing)
+{
+    t.config.enqueue = enqueue_nothing;
+    t.step = step_make(session, "idle", STEPGRAPH_STEP_ALLOW_EMPTY);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_nothing(NULL, t.step, 0));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_UNPROVEN);
+    SAYS("nothing to compare");
+}
+END_TEST
+
+/* ---- determinism --------------------------------------------------------------------------------------------------- */
+
+START_TEST(step_with_noise_is_inconclusive)
+{
+    stepgraph_check_pin w;
+
+    t.noise = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    w = about("w");
+    ck_assert_uint_eq(w.fault, 0);
+    ck_assert(w.facts & STEPGRAPH_CHECK_UNSTEADY);
+    ck_assert_double_gt(w.spread, 0);
+    ck_assert_double_lt(w.spread, 1e-3);
+    SAYS("INCONCLUSIVE", "not deterministic by itself", "differs among fresh launches", "stay within");
+}
+END_TEST
+
+START_TEST(stale_pointer_in_a_noisy_step_is_found)
+{
+    t.noise = 1;
+    t.stale = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("w", STEPGRAPH_CHECK_BEYOND);
+    ck_assert_uint_eq(about("w").fault, 1);
+    SAYS("fresh launches differ by");
+}
+END_TEST
+
+/* w is steady and wrong; another state is not steady. */
+static stepgraph_pin *noisy;
+
+static stepgraph_status enqueue_beside_noise(void *user, stepgraph_step *step, uint64_t k)
+{
+    inc(stream, stepgraph_pin_address(noisy), 1e-4f * (float)(unit_random(&t.random) % 1000));
+    return enqueue(user, step, k);
+}
+
+START_TEST(stale_pointer_beside_noise_is_found)
+{
+    noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", STEPGRAPH_TYPE_F32);
+    t.stale = 1;
+    t.config.enqueue = enqueue_beside_noise;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_beside_noise(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(about("w").fault, 1);
+    ck_assert_uint_eq(about("noisy").fault, 0);
+    FACT("noisy", STEPGRAPH_CHECK_UNSTEADY);
+    NO_FACT("w", STEPGRAPH_CHECK_UNSTEADY);
+}
+END_TEST
+
+/* A pin that is the same in all fresh launches of a noisy step and a few units off in replays: luck, unless it is so every time. */
+static stepgraph_pin *lucky;
+static int reproducible;
+
+static stepgraph_status enqueue_lucky(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(lucky);
+
+    inc(stream, stepgraph_pin_address(noisy), 1e-4f * (float)(unit_random(&t.random) % 1000));
+    setv(stream, p, recording() && reproducible ? 1.0000001f : 1.0f);
+    if (recording() && !reproducible)
+        launch(stream, wobble, 1, (void *[]){ &p, &t.counter });
+    return enqueue(user, step, k);
+}
+
+START_TEST(small_difference_beside_noise_counts_if_it_repeats_itself)
+{
+    reproducible = _i;
+    noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", STEPGRAPH_TYPE_F32);
+    lucky = typed(STEPGRAPH_ROLE_STATE, 4, "lucky", STEPGRAPH_TYPE_F32);
+    t.config.enqueue = enqueue_lucky;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_lucky(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(reproducible ? STEPGRAPH_DIVERGED : STEPGRAPH_INCONCLUSIVE);
+    FACT("lucky", STEPGRAPH_CHECK_DIFFERS);
+    ck_assert_uint_eq(about("lucky").fault, (unsigned)reproducible);
+}
+END_TEST
+
+START_TEST(noise_in_an_untyped_pin_asks_for_a_type)
+{
+    unmade();
+    drop_pin(t.w);
+    drop_pin(t.x);
+    drop_pin(t.rate);
+    drop_pin(t.loss);
+    drop_pin(t.tmp);
+    made_of(STEPGRAPH_TYPE_BYTES);
+    t.noise = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    SAYS("give the pin an element type");
+}
+END_TEST
+
+START_TEST(feed_that_does_not_repeat_itself_is_named)
+{
+    t.noisy_feed = 1;
+    recorded();
+    checked();
+    ck_assert_uint_ne(t.summary.verdict, STEPGRAPH_IDENTICAL);
+    FACT("x", STEPGRAPH_CHECK_UNREPEATED);
+    SAYS("the feed callback must repeat itself");
+}
+END_TEST
+
+START_TEST(k19_step_that_reads_what_an_output_held_is_named)
+{
+    t.accumulate = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    FACT("loss", STEPGRAPH_CHECK_OLD_VALUES);
+    NO_FACT("w", STEPGRAPH_CHECK_UNSTEADY);
+    SAYS("what a step reads before it writes it is a STATE");
+    /* Six fresh arms, two of replays and one replay to alter inputs of: that it is so was seen by the second already. */
+    ck_assert_uint_eq(t.feeds, 3 * 8 + 1);
+}
+END_TEST
+
+/* Noise that shows only after the first two fresh arms were the same. */
+START_TEST(rare_noise_is_no_fault)
+{
+    t.noise = 1;
+    recorded();
+    t.quiet = 6;
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    ck_assert_uint_eq(about("w").fault, 0);
+}
+END_TEST
+
+/* Without a type the distance of two bytes says nothing about that of two values. */
+static stepgraph_status enqueue_edge(void *user, stepgraph_step *step, uint64_t k)
+{
+    uint32_t bits = recording() ? 0x3f7fffff : 0x3f800000 + (unit_random(&t.random) & 3);
+    float v;
+
+    memcpy(&v, &bits, sizeof v);
+    setv(stream, stepgraph_pin_address(noisy), v);
+    return enqueue(user, step, k);
+}
+
+START_TEST(bytes_at_the_edge_of_a_value_are_no_fault)
+{
+    noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", _i ? STEPGRAPH_TYPE_F32 : STEPGRAPH_TYPE_BYTES);
+    t.config.enqueue = enqueue_edge;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_edge(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    ck_assert_uint_eq(about("noisy").fault, 0);
+}
+END_TEST
+
+/* A sum of many floats in no order. On cusim threads run in order. */
+static CUdeviceptr many;
+enum { MANY = 1 << 18 };
+
+static stepgraph_status enqueue_sum(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr w = stepgraph_pin_address(t.w), loss = stepgraph_pin_address(t.loss);
+
+    (void)user;
+    (void)step;
+    (void)k;
+    launch(stream, sum_atomic, MANY, (void *[]){ &w, &many, &(int){ MANY } });
+    copyf(stream, loss, w);
+    return STEPGRAPH_OK;
+}
+
+START_TEST(float_atomics_are_inconclusive_on_a_card)
+{
+    float *values = malloc(MANY * sizeof *values);
+    uint64_t seed = 3;
+
+    for (int i = 0; i < MANY; i++)
+        values[i] = (float)(unit_random(&seed) % 100000) * 1e-3f;
+    many = device_make(MANY * sizeof *values);
+    put_bytes(many, values, MANY * sizeof *values);
+    free(values);
+    t.config.enqueue = enqueue_sum;
+    t.config.feed = NULL;
+    t.step = step_make(session, "sum", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_sum(NULL, t.step, 0));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(t.summary.software ? STEPGRAPH_IDENTICAL : STEPGRAPH_INCONCLUSIVE);
+}
+END_TEST
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status enqueue_more(void *user, stepgraph_step *step, uint64_t k)
+{
+    CUdeviceptr loss = stepgraph_pin_address(t.loss), w = stepgraph_pin_address(t.w);
+    stepgraph_status status = enqueue(user, step, k);
+
+    if (index_pin)
+        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(index_pin) }, &(int){ N }, &bad });
+    if (untyped_cell)
+        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(untyped_cell) }, &(int){ N }, &bad });
+    return status;
+}
+
+static void recorded_more(void)
+{
+    bad = device_make(64);
+    t.config.enqueue = enqueue_more;
+    t.config.feed = feed_more;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(feed_more(NULL, NULL, 10));
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_more(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+}
+
+START_TEST(k04_input_that_nobody_reads_is_listed)
+{
+    index_pin = untyped_cell = NULL;
+    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    recorded_more();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    FACT("unread", STEPGRAPH_CHECK_UNREAD);
+    NO_FACT("x", STEPGRAPH_CHECK_UNREAD);
+    ck_assert_uint_eq(t.summary.inputs, 3);
+    ck_assert_uint_eq(t.summary.inputs_seen, 2);
+    SAYS("feed 'unread'", "the graph does not refer to it");
+}
+END_TEST
+
+/* The graph reads it, into scratch that goes nowhere; and an output that is never set to zero does not hide that. */
+START_TEST(k04_input_that_is_read_and_not_used_is_listed)
+{
+    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    t.dead_read = 1;
+    t.accumulate = _i;
+    recorded_more();
+    checked();
+    VERDICT(_i ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL);
+    FACT("unread", STEPGRAPH_CHECK_UNREAD);
+    NO_FACT("x", STEPGRAPH_CHECK_UNREAD);
+    SAYS("changes nothing when it is altered");
+}
+END_TEST
+
+/* An index takes only values that the host has fed: no kernel is sent out of range. */
+START_TEST(altered_index_stays_in_range)
+{
+    unsigned out_of_range = 7;
+
+    unread = untyped_cell = NULL;
+    index_pin = typed(STEPGRAPH_ROLE_FEED, 4, "index", STEPGRAPH_TYPE_BYTES);
+    recorded_more();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    ck_assert_uint_eq(t.summary.inputs_seen, 3);
+    bytes_at(bad, &out_of_range, sizeof out_of_range);
+    ck_assert_uint_eq(out_of_range, 0);
+}
+END_TEST
+
+START_TEST(input_without_another_value_is_not_altered)
+{
+    unsigned out_of_range = 7;
+
+    unread = index_pin = NULL;
+    untyped_cell = typed(STEPGRAPH_ROLE_CELL, 4, "row", STEPGRAPH_TYPE_I32);
+    recorded_more();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    FACT("row", STEPGRAPH_CHECK_UNTRIED);
+    ck_assert_uint_eq(t.summary.inputs_untried, 1);
+    bytes_at(bad, &out_of_range, sizeof out_of_range);
+    ck_assert_uint_eq(out_of_range, 0);
+}
+END_TEST
+
+START_TEST(constant_float_feed_is_altered_by_its_bits)
+{
+    t.constant_feed = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    ck_assert_uint_eq(t.summary.inputs_seen, 2);
+}
+END_TEST
+
+START_TEST(feeds_that_are_not_read_prove_nothing)
+{
+    /* The graph reads other memory in place of x, and so do the launches. */
+    CUdeviceptr w = stepgraph_pin_address(t.w);
+
+    (void)w;
+    t.config.enqueue = enqueue_sum;
+    many = device_make(MANY * sizeof(float));
+    t.step = step_make(session, "deaf", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(feed(NULL, NULL, 10));
+    put_float(many, 1.0f);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_sum(NULL, t.step, 0));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_UNPROVEN);
+    FACT("x", STEPGRAPH_CHECK_UNREAD);
+    SAYS("the step reads none of its feeds");
+}
+END_TEST
+
+START_TEST(k27_padding_that_reaches_a_state_is_named)
+{
+    t.fed_bytes = 5 * sizeof(float);
+    t.read_padding = _i; /* Else each row of x goes into one of w, the rows behind the fifth too. */
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    FACT("x", STEPGRAPH_CHECK_PADDING);
+    SAYS("what stands behind the fed bytes changes a state");
+}
+END_TEST
+
+START_TEST(k27_padding_that_stays_outside_is_not)
+{
+    unread = untyped_cell = NULL;
+    index_pin = typed(STEPGRAPH_ROLE_FEED, 64, "index", STEPGRAPH_TYPE_I32); /* Only the first is read. */
+    recorded_more();
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    NO_FACT("index", STEPGRAPH_CHECK_PADDING);
+}
+END_TEST
+
+/* ---- the planted fault --------------------------------------------------------------------------------------------- */
+
+static stepgraph_pin *dead;
+
+/* A state that each step overwrites: what it held cannot be seen. */
+static stepgraph_status enqueue_overwriting(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    copyf(stream, stepgraph_pin_address(dead), stepgraph_pin_address(t.x));
+    (void)k;
+    return STEPGRAPH_OK;
+}
+
+static void recorded_dead(void)
+{
+    dead = typed(STEPGRAPH_ROLE_STATE, 4, "dead", STEPGRAPH_TYPE_F32);
+    drop_pin(t.loss);
+    drop_pin(t.w);
+    t.config.enqueue = enqueue_overwriting;
+    t.step = step_make(session, "dead", 0);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_overwriting(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+}
+
+START_TEST(planted_fault_that_is_not_seen_proves_nothing)
+{
+    recorded_dead();
+    checked();
+    VERDICT(STEPGRAPH_UNPROVEN);
+    ck_assert_uint_eq(t.summary.planted, 8);
+    ck_assert_uint_eq(t.summary.planted_seen, 0);
+    SAYS("planted fault was not seen", "8 faults planted, the last one not seen");
+}
+END_TEST
+
+START_TEST(fault_is_planted_where_the_host_says)
+{
+    stepgraph_pin *beside = typed(STEPGRAPH_ROLE_STATE, 4, "beside", STEPGRAPH_TYPE_U32);
+
+    recorded();
+    t.config.plant = beside;
+    checked();
+    /* No step reads it, but it is compared. */
+    VERDICT(STEPGRAPH_IDENTICAL);
+    FACT("beside", STEPGRAPH_CHECK_UNCHANGED);
+    ck_assert_uint_eq(t.summary.planted, 1);
+    t.config.plant = t.loss;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "loss", "STATE");
+}
+END_TEST
+
+/* ---- order --------------------------------------------------------------------------------------------------------- */
+
+/* The host copies x on a stream of its own; only a step that waits for it is right. Page-locked, so that the copy is read late. */
+static float *locked;
+
+static stepgraph_status feed_elsewhere(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = feed(user, step, k);
+
+    if (status == STEPGRAPH_OK) {
+        fill_x(k, locked + (k % 16) * N);
+        if (!t.feeder_waits)
+            spin(t.feeder, 20); /* A slow transfer. */
+        CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+        if (t.feeder_waits)
+            CU(StreamSynchronize(t.feeder));
+    }
+    return status;
+}
+
+static void recorded_elsewhere(void)
+{
+    void *memory = NULL;
+    CUdeviceptr place = device_make(N * sizeof(float));
+
+    CU(MemAllocHost(&memory, 16 * N * sizeof(float)));
+    locked = memory;
+    drop_pin(t.x);
+    t.x = pin_adopt(session, STEPGRAPH_ROLE_FEED, place, N * sizeof(float), "x");
+    t.feeder = stream_make(CU_STREAM_NON_BLOCKING);
+    t.config.feed = feed_elsewhere;
+    t.config.feed_stream = t.feeder;
+    t.config.delay_ns = 50 * 1000000ull;
+    recorded();
+}
+
+START_TEST(k21_replay_that_does_not_wait_for_the_feeder_is_found)
+{
+    races("off");
+    recorded_elsewhere();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("w", STEPGRAPH_CHECK_DIFFERS);
+    NO_FACT("w", STEPGRAPH_CHECK_ORDER); /* Replays that are waited for are wrong, too: it is the launches that are right. */
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+START_TEST(k21_host_that_overwrites_too_early_is_found)
+{
+    races("off");
+    t.feeder_waits = 1;
+    recorded_elsewhere();
+    /* In front of the queued replays stands a delay, and this host overwrites x before they have read it: that is found, too. */
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("w", STEPGRAPH_CHECK_ORDER);
+    SAYS("back to back");
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+/* Neither overwrites x too early nor waits for its own copy, which is in time as a rule. */
+static stepgraph_status feed_in_time(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = feed(user, step, k);
+
+    fill_x(k, locked + (k % 16) * N);
+    CU(StreamSynchronize(stream));
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    nanosleep(&(struct timespec){ 0, 15000000 }, NULL);
+    return status;
+}
+
+START_TEST(k21_feed_that_is_in_time_as_a_rule_is_found)
+{
+    races("off");
+    recorded_elsewhere();
+    t.config.feed = feed_in_time;
+    t.config.delay_ns = 100 * 1000000ull;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    FACT("w", STEPGRAPH_CHECK_ORDER);
+    SAYS("do not wait for the feeding stream");
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+static CUevent fed_event, read_event;
+
+/* On a stream of its own, with a wait on each side. */
+static stepgraph_status feed_in_order(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = feed(user, step, k);
+
+    fill_x(k, locked + (k % 16) * N);
+    CU(EventRecord(read_event, stream));
+    CU(StreamWaitEvent(t.feeder, read_event, 0));
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    CU(EventRecord(fed_event, t.feeder));
+    CU(StreamWaitEvent(stream, fed_event, 0));
+    return status;
+}
+
+START_TEST(k21_feeder_in_order_is_identical)
+{
+    CU(EventCreate(&fed_event, CU_EVENT_DISABLE_TIMING));
+    CU(EventCreate(&read_event, CU_EVENT_DISABLE_TIMING));
+    recorded_elsewhere();
+    t.config.feed = feed_in_order;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    CU(EventDestroy(fed_event));
+    CU(EventDestroy(read_event));
+    CU(MemFreeHost(locked));
+}
+END_TEST
+
+static CUstream other_stream;
+
+/* ---- time ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(k19_replay_that_hangs_is_named_and_nothing_waits)
+{
+    stepgraph_error_info why = STEPGRAPH_ERROR_INFO_INIT;
+
+    t.once = 1;
+    recorded();
+    CU(MemsetD8Async(t.counter, 0, 4, stream));
+    t.config.timeout_ns = 300 * 1000000ull;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.hung, 1);
+    /* The last fresh launch has left the counter at 1, so the first replay hangs. */
+    ck_assert_uint_eq(t.summary.bad_step, 10);
+    SAYS("did not come to an end", "step 10", "'train'");
+    ck_assert_double_lt(t.summary.seconds, 1.4);
+    STATE_IS(t.step, STEPGRAPH_STEP_FAILED);
+    OK(stepgraph_step_error(t.step, &why));
+    ck_assert_int_eq(why.status, STEPGRAPH_ERR_LOST);
+    /* Whatever would wait says so instead. */
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs", "train");
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_pin_read(t.w, &(float){ 0 }, 4), "hangs");
+    /* When the device comes back, so does the session. */
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+/* A counter that the host sets back itself, too early once it runs ahead: the second of the queued replays hangs. */
+static stepgraph_status feed_and_set_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    CU(MemsetD8Async(t.counter, 0, 4, t.feeder));
+    CU(StreamSynchronize(t.feeder));
+    t.feeder = NULL;
+    stepgraph_status status = feed(user, step, k);
+    t.feeder = other_stream;
+    return status;
+}
+
+START_TEST(k20_replay_that_hangs_only_when_queued_is_named)
+{
+    races("off");
+    t.once = 1;
+    recorded();
+    t.feeder = other_stream = stream_make(CU_STREAM_NON_BLOCKING);
+    t.config.feed = feed_and_set_back;
+    t.config.timeout_ns = 300 * 1000000ull;
+    t.config.delay_ns = 20 * 1000000ull;
+    t.config.steps = (uint32_t)_i;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.hung, 1);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs");
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+START_TEST(slow_replay_within_its_time_is_right)
+{
+    t.spin_ms = 50;
+    recorded();
+    t.config.timeout_ns = 5 * 1000000000ull;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
+START_TEST(fresh_launches_that_hang_are_no_report)
+{
+    t.once = 1;
+    recorded();
+    /* Launched by hand without setting the counter back. */
+    t.once = 0;
+    t.config.timeout_ns = 200 * 1000000ull;
+    spin(stream, 1500);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_check_run(t.step, &t.config, &t.check), "did not come to an end");
+    ck_assert_ptr_null(t.check);
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+/* ---- the place ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(search_names_node_kernel_and_stage)
+{
+    t.stale = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "update");
+    ck_assert_str_eq(t.summary.stage, "forward");
+    ck_assert_uint_eq(t.summary.node, 0);
+    SAYS("node 0  update  in stage 'forward'", "moved pointer");
+    /* And the step can still be used for what it is. */
+    STATE_IS(t.step, STEPGRAPH_STEP_READY);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_replay(t.step));
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+START_TEST(search_finds_a_later_node)
+{
+    t.by_value = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+    ck_assert_uint_eq(t.summary.node, 1);
+    SAYS("changing scalar");
+}
+END_TEST
+
+/* Nodes that are right and change states and scratch come first; the wrong one is named all the same. */
+START_TEST(search_goes_back_before_each_prefix)
+{
+    early = typed(STEPGRAPH_ROLE_STATE, 4, "early", STEPGRAPH_TYPE_F32);
+    t.scratch_sum = 1;
+    t.by_value = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+    ck_assert_uint_eq(t.summary.node, 3);
+}
+END_TEST
+
+/* Only step 11 has an input that shows it. */
+START_TEST(search_has_the_inputs_of_the_bad_step)
+{
+    float x[N];
+
+    t.period = 2;
+    t.frozen_x = 1;
+    fill_x(10, x);
+    put_bytes(t.other, x, sizeof x);
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "update");
+}
+END_TEST
+
+/* So does what the host puts into its launches by itself. */
+START_TEST(search_feeds_the_bad_step_before_it_is_recorded)
+{
+    t.by_value = t.period = 2;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.bad_step, 11);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+}
+END_TEST
+
+/* Where the search finds nothing, what end let pass is named. */
+START_TEST(memory_that_no_pin_covers_is_suspected)
+{
+    t.skip_commit = 1;
+    recorded();
+    /* Every recording lacks the commit. */
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_CLEAN, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.cause, "");
+    stepgraph_check_destroy(t.check);
+    drop_step(t.step);
+    t.once = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    SAYS("perhaps because of this", "once", "no pin covers");
+}
+END_TEST
+
+/* Where recordings lay scratch out differently, only states and outputs can be compared: the commit is the first to show it. */
+START_TEST(search_does_without_scratch_that_moves)
+{
+    t.by_value = 1;
+    t.scratch_moves = 1;
+    recorded();
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_uint_eq(t.summary.node, 2);
+    SAYS("as far as states and outputs tell");
+}
+END_TEST
+
+START_TEST(search_says_where_recordings_differ_in_shape)
+{
+    t.skip_commit = 1;
+    recorded();
+    t.skip_commit = 0;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.search, STEPGRAPH_SEARCH_UNABLE);
+    SAYS("was not looked for", "other nodes");
+}
+END_TEST
+
+static void CUDA_CB_nothing(void *user)
+{
+    (void)user;
+}
+
+static stepgraph_status enqueue_with_host_function(void *user, stepgraph_step *step, uint64_t k)
+{
+    CU(LaunchHostFunc(stream, CUDA_CB_nothing, NULL));
+    return enqueue(user, step, k);
+}
+
+/* A host function cannot be switched off: prefixes are clones. */
+START_TEST(search_clones_where_nodes_cannot_be_disabled)
+{
+    t.by_value = 1;
+    t.config.enqueue = enqueue_with_host_function;
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+    OK(feed(NULL, NULL, 10));
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    OK(enqueue_with_host_function(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, "addn");
+    ck_assert_uint_eq(t.summary.node, 2);
+}
+END_TEST
+
+START_TEST(search_can_be_left_out)
+{
+    t.stale = 1;
+    recorded();
+    t.config.flags = STEPGRAPH_CHECK_NO_SEARCH;
+    checked();
+    VERDICT(STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(t.summary.search, STEPGRAPH_SEARCH_NONE);
+    ck_assert_uint_eq(t.recordings, 1);
+}
+END_TEST
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+/* All snapshots on the device, one on the host, all on the host, and only two of them: the same results. */
+START_TEST(snapshots_go_where_there_is_room)
+{
+    static const struct {
+        uint64_t device, host;
+        unsigned every;
+    } rooms[] = { { 0, 0, 1 }, { 1024, 1 << 20, 1 }, { 1, 1 << 20, 1 }, { 1, 2400, 0 }, { 2400, 1, 0 }, { 1200, 1200, 0 } };
+
+    t.stale = _i % 2;
+    recorded();
+    t.config.device_bytes = rooms[_i / 2].device;
+    t.config.host_bytes = rooms[_i / 2].host;
+    checked();
+    VERDICT(t.stale ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
+    ck_assert_uint_eq(t.summary.every_step, rooms[_i / 2].every);
+    if (rooms[_i / 2].device == 1)
+        ck_assert_uint_eq(t.summary.device_bytes, 0);
+    if (rooms[_i / 2].host == 1)
+        ck_assert_uint_eq(t.summary.host_bytes, 0);
+    if (t.stale)
+        ck_assert_uint_eq(about("w").step, rooms[_i / 2].every ? 11 : 12);
+    if (!rooms[_i / 2].every)
+        SAYS("for lack of memory");
+}
+END_TEST
+
+START_TEST(no_room_for_two_snapshots_is_refused_with_the_bytes)
+{
+    recorded();
+    t.config.device_bytes = 1200;
+    t.config.host_bytes = 1;
+    FAILS(STEPGRAPH_ERR_MEMORY, stepgraph_check_run(t.step, &t.config, &t.check), "two snapshots of 1024 bytes", "2048 bytes in all", "1200");
+    ck_assert_ptr_null(t.check);
+    ck_assert_uint_eq(t.enqueues, 0);
+}
+END_TEST
+
+/* More than one window of the staging buffer, and pins that are cut by it. */
+START_TEST(large_states_travel_through_windows)
+{
+    enum { LARGE = 5 << 20 };
+    stepgraph_pin *large[4];
+    static const char *const names[] = { "l0", "l1", "l2", "l3" };
+    unsigned char *start = malloc(LARGE), *got = malloc(LARGE);
+    uint64_t seed = 1;
+
+    random_bytes(&seed, start, LARGE);
+    for (int i = 0; i < 4; i++) {
+        large[i] = typed(STEPGRAPH_ROLE_STATE, LARGE - (uint64_t)i * 1000, names[i], STEPGRAPH_TYPE_U8);
+        put_bytes(stepgraph_pin_address(large[i]), start, LARGE - (size_t)i * 1000);
+    }
+    recorded();
+    t.config.device_bytes = _i ? 1 : 0;
+    t.config.host_bytes = 1ull << 30;
+    t.config.steps = 2;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+    for (int i = 0; i < 4; i++) {
+        bytes_at(stepgraph_pin_address(large[i]), got, LARGE - (size_t)i * 1000);
+        ck_assert(memcmp(start, got, LARGE - (size_t)i * 1000) == 0);
+    }
+    free(start);
+    free(got);
+}
+END_TEST
+
+/* ---- calls ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(callback_that_fails_is_passed_on)
+{
+    float before[N], after[N];
+
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    t.fails = 11;
+    FAILS(STEPGRAPH_ERR_UNSUPPORTED, stepgraph_check_run(t.step, &t.config, &t.check), "enqueue callback", "step 11");
+    ck_assert_ptr_null(t.check);
+    bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+    ck_assert_mem_eq(before, after, sizeof before);
+    STATE_IS(t.step, STEPGRAPH_STEP_READY);
+    t.fails = 0;
+    checked();
+    VERDICT(STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
+START_TEST(bad_calls_are_refused)
+{
+    stepgraph_step *fresh = step_make(session, "fresh", 0);
+    LONGER(stepgraph_check_config, 16) longer;
+
+    recorded();
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(NULL, &t.config, &t.check), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, NULL, &t.check), "config");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, NULL), "check_out");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(fresh, &t.config, &t.check), "no graph");
+    t.config.steps = 65;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "at most 64");
+    t.config.steps = 0;
+    t.config.flags = 1u << 30;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "flags");
+    t.config.flags = 0;
+    t.config.enqueue = NULL;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "enqueue");
+    t.config.enqueue = enqueue;
+    OK(stepgraph_step_run_begin(fresh, STEPGRAPH_RUN_FRESH));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), "run_end");
+    OK(stepgraph_step_run_end(fresh));
+    memset(&longer, 0, sizeof longer);
+    longer.known = t.config;
+    longer.known.size = sizeof longer;
+    longer.bytes[sizeof longer - 1] = 1;
+    FAILS(STEPGRAPH_ERR_ABI, stepgraph_check_run(t.step, &longer.known, &t.check), "newer");
+    OK(stepgraph_step_prepare(fresh));
+    OK(stepgraph_step_capture(fresh));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), "recording");
+    OK(stepgraph_step_reset(fresh));
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_get_summary(NULL, &t.summary), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_get_pin(NULL, 0, &(stepgraph_check_pin)STEPGRAPH_CHECK_PIN_INIT), "NULL");
+    ck_assert_str_eq(stepgraph_check_verdict_name(STEPGRAPH_UNPROVEN), "UNPROVEN");
+    ck_assert_str_eq(stepgraph_check_verdict_name(9), "unknown verdict");
+    stepgraph_check_destroy(NULL);
+}
+END_TEST
+
+START_TEST(report_outlives_the_step)
+{
+    stepgraph_check_pin pin = STEPGRAPH_CHECK_PIN_INIT;
+
+    t.stale = 1;
+    recorded();
+    checked();
+    drop_step(t.step);
+    OK(stepgraph_check_get_pin(t.check, 0, &pin));
+    ck_assert_uint_eq(pin.fault, 1);
+    ck_assert_ptr_nonnull(strstr(stepgraph_check_json(t.check), "\"verdict\": \"DIVERGED\""));
+    ck_assert_ptr_nonnull(strstr(stepgraph_check_json(t.check), "\"fault\": true"));
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_get_pin(t.check, 1000, &pin), "no pin 1000");
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("check");
+    TCase *right = unit_case(suite, "right"), *wrong = unit_case(suite, "wrong"), *noise = unit_case(suite, "determinism"),
+          *in = unit_case(suite, "inputs"), *plant = unit_case(suite, "planted"), *order = unit_case(suite, "order"),
+          *late = unit_case(suite, "time"), *place = unit_case(suite, "place"), *room = unit_case(suite, "memory"), *calls = unit_case(suite, "calls");
+    TCase *all[] = { right, wrong, noise, in, plant, order, late, place, room, calls };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tcase_add_checked_fixture(all[i], made, unmade);
+        tcase_set_timeout(all[i], 60);
+    }
+    tcase_add_test(right, right_step_is_identical);
+    tcase_add_test(right, check_leaves_no_trace);
+    tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
+    tcase_add_loop_test(right, advancing_past_a_wrong_graph_takes_the_right_step, 1, 4);
+    tcase_add_test(right, strict_feeds_are_no_obstacle);
+    tcase_add_loop_test(right, input_that_is_not_fed_begins_as_it_was, 0, 2);
+    tcase_add_test(right, output_that_looks_like_the_filling_is_written);
+    tcase_add_test(right, host_state_comes_back_through_rewind);
+    tcase_add_test(right, host_state_without_rewind_is_inconclusive);
+    tcase_add_test(right, timing_is_left_alone);
+    tcase_add_test(right, progress_is_told_and_can_stop);
+    tcase_add_test(wrong, k03_stale_pointer_diverges_at_the_second_step);
+    tcase_add_test(wrong, k03_first_differing_element_has_both_values);
+    tcase_add_test(wrong, k01_frozen_scalar_diverges);
+    tcase_add_test(wrong, k04_input_that_is_not_refreshed_is_named);
+    tcase_add_test(wrong, k04_refused_replay_is_a_finding);
+    tcase_add_test(wrong, k08_output_that_only_launches_write_is_named);
+    tcase_add_test(wrong, k28_output_that_nobody_writes_proves_nothing);
+    tcase_add_test(wrong, k28_old_scratch_does_not_pass_for_work);
+    tcase_add_loop_test(wrong, blocks_of_an_arena_are_the_hosts, 0, 2);
+    tcase_add_test(wrong, k28_step_that_changes_nothing_proves_nothing);
+    tcase_add_test(noise, step_with_noise_is_inconclusive);
+    tcase_add_test(noise, stale_pointer_in_a_noisy_step_is_found);
+    tcase_add_test(noise, stale_pointer_beside_noise_is_found);
+    tcase_add_loop_test(noise, small_difference_beside_noise_counts_if_it_repeats_itself, 0, 2);
+    tcase_add_test(noise, noise_in_an_untyped_pin_asks_for_a_type);
+    tcase_add_test(noise, feed_that_does_not_repeat_itself_is_named);
+    tcase_add_test(noise, k19_step_that_reads_what_an_output_held_is_named);
+    tcase_add_test(noise, rare_noise_is_no_fault);
+    tcase_add_loop_test(noise, bytes_at_the_edge_of_a_value_are_no_fault, 0, 2);
+    tcase_add_test(noise, float_atomics_are_inconclusive_on_a_card);
+    tcase_add_test(in, k04_input_that_nobody_reads_is_listed);
+    tcase_add_loop_test(in, k04_input_that_is_read_and_not_used_is_listed, 0, 3);
+    tcase_add_test(in, altered_index_stays_in_range);
+    tcase_add_test(in, input_without_another_value_is_not_altered);
+    tcase_add_test(in, constant_float_feed_is_altered_by_its_bits);
+    tcase_add_test(in, feeds_that_are_not_read_prove_nothing);
+    tcase_add_loop_test(in, k27_padding_that_reaches_a_state_is_named, 0, 2);
+    tcase_add_test(in, k27_padding_that_stays_outside_is_not);
+    tcase_add_test(plant, planted_fault_that_is_not_seen_proves_nothing);
+    tcase_add_test(plant, fault_is_planted_where_the_host_says);
+    tcase_add_test(order, k21_replay_that_does_not_wait_for_the_feeder_is_found);
+    tcase_add_test(order, k21_feed_that_is_in_time_as_a_rule_is_found);
+    tcase_add_test(order, k21_feeder_in_order_is_identical);
+    tcase_add_test(order, k21_host_that_overwrites_too_early_is_found);
+    tcase_add_test(late, k19_replay_that_hangs_is_named_and_nothing_waits);
+    tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 3, 4);
+    tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 8, 9);
+    tcase_add_test(late, slow_replay_within_its_time_is_right);
+    tcase_add_test(late, fresh_launches_that_hang_are_no_report);
+    tcase_add_test(place, search_names_node_kernel_and_stage);
+    tcase_add_test(place, search_finds_a_later_node);
+    tcase_add_test(place, search_goes_back_before_each_prefix);
+    tcase_add_test(place, search_has_the_inputs_of_the_bad_step);
+    tcase_add_test(place, search_feeds_the_bad_step_before_it_is_recorded);
+    tcase_add_test(place, memory_that_no_pin_covers_is_suspected);
+    tcase_add_test(place, search_does_without_scratch_that_moves);
+    tcase_add_test(place, search_says_where_recordings_differ_in_shape);
+    tcase_add_test(place, search_clones_where_nodes_cannot_be_disabled);
+    tcase_add_test(place, search_can_be_left_out);
+    tcase_add_loop_test(room, snapshots_go_where_there_is_room, 0, 12);
+    tcase_add_test(room, no_room_for_two_snapshots_is_refused_with_the_bytes);
+    tcase_add_loop_test(room, large_states_travel_through_windows, 0, 2);
+    tcase_add_test(calls, callback_that_fails_is_passed_on);
+    tcase_add_test(calls, bad_calls_are_refused);
+    tcase_add_test(calls, report_outlives_the_step);
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
