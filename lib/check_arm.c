@@ -65,16 +65,15 @@ fail:
     return status;
 }
 
-stepgraph_status sg__check_wait(sg__check *check, uint32_t steps, bool *late)
+stepgraph_status sg__check_wait(sg__check *check, bool *late)
 {
-    uint64_t limit = check->config.timeout_ns < UINT64_MAX / SG__CHECK_STEPS_MAX ? check->config.timeout_ns * steps : UINT64_MAX;
     stepgraph_status status = STEPGRAPH_OK;
 
     *late = false;
     if (check->config.feed_stream != NULL)
-        status = wait_stream(check, check->config.feed_stream, limit, late);
+        status = wait_stream(check, check->config.feed_stream, check->config.timeout_ns, late);
     if (status == STEPGRAPH_OK && !*late)
-        status = wait_stream(check, check->session->stream, limit, late);
+        status = wait_stream(check, check->session->stream, check->config.timeout_ns, late);
     return status;
 }
 
@@ -83,7 +82,7 @@ stepgraph_status sg__check_wait_for(sg__check *check, const char *what)
     stepgraph_status status;
     bool late;
 
-    status = sg__check_wait(check, 1, &late);
+    status = sg__check_wait(check, &late);
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "check of step '%s', %s: ", check->step->name, what);
     if (!late)
@@ -437,7 +436,7 @@ static stepgraph_status replay_hangs(sg__check *check, CUevent event, uint32_t i
 static stepgraph_status replay_wait(sg__check *check, uint32_t i)
 {
     bool late;
-    stepgraph_status status = sg__check_wait(check, 1, &late);
+    stepgraph_status status = sg__check_wait(check, &late);
 
     if (status != STEPGRAPH_OK)
         return replay_failed(check, i);
@@ -475,34 +474,32 @@ static stepgraph_status replay_waited(sg__check *check, sg__arm arm)
     return status;
 }
 
-/* Which of the queued replays is the first that is not done. */
-static uint32_t first_open(sg__check *check, uint32_t n)
+/* Wait for one of the queued replays, from the end of the one before. */
+static stepgraph_status queued_wait(sg__check *check, uint32_t i)
 {
-    uint32_t i = 0;
+    uint64_t delayed = i == 0 ? check->config.delay_ns : 0;
+    uint64_t limit = check->config.timeout_ns < UINT64_MAX - delayed ? check->config.timeout_ns + delayed : UINT64_MAX;
+    bool late;
 
-    while (i + 1 < n && query(check, check->behind[i]) == CUDA_SUCCESS)
-        i++;
-    return i;
+    if (wait_event(check, check->behind[i], limit, &late) != STEPGRAPH_OK)
+        return replay_failed(check, i);
+    return late ? replay_hangs(check, check->behind[i], i) : STEPGRAPH_OK;
 }
 
 /* Back to back. The delay in front lets the host run ahead, so that whatever it overwrites too early shows. */
 static stepgraph_status replay_queued(sg__check *check)
 {
     stepgraph_status status = begin_replays(check, SG__FILL_B);
-    uint32_t ahead = check->session->feed_slots / 2;
-    bool late;
+    uint32_t ahead = check->session->feed_slots / 2, done = 0;
 
     if (status == STEPGRAPH_OK)
         status = delay(check, check->session->stream);
     for (uint32_t i = 0; i < check->steps && status == STEPGRAPH_OK; i++) {
         /* Feeding further ahead would wait inside the driver for a step that may hang. */
-        if (i >= ahead) {
-            status = wait_event(check, check->behind[i - ahead], check->config.timeout_ns, &late);
-            if (status != STEPGRAPH_OK)
-                return replay_failed(check, i - ahead);
-            if (late)
-                return replay_hangs(check, check->behind[i - ahead], i - ahead);
-        }
+        if (i >= ahead)
+            status = queued_wait(check, done++);
+        if (status != STEPGRAPH_OK || check->hung || check->failed)
+            return status;
         status = sg__check_feed(check, i);
         if (status != STEPGRAPH_OK)
             return status;
@@ -510,12 +507,14 @@ static stepgraph_status replay_queued(sg__check *check)
             return replay_failed(check, i);
         SG__CU(check->session->driver, EventRecord, check->behind[i], check->session->stream);
     }
-    if (status == STEPGRAPH_OK && sg__check_wait(check, check->steps, &late) != STEPGRAPH_OK)
-        return replay_failed(check, check->steps - 1);
-    if (status == STEPGRAPH_OK && late)
-        return replay_hangs(check, check->event, first_open(check, check->steps));
-    for (uint32_t i = 0; i < check->steps && status == STEPGRAPH_OK; i++)
+    while (status == STEPGRAPH_OK && done < check->steps) {
+        status = queued_wait(check, done++);
+        if (status != STEPGRAPH_OK || check->hung || check->failed)
+            return status;
         status = sg__check_progress(check, "replay");
+    }
+    if (status == STEPGRAPH_OK)
+        status = sg__check_wait_for(check, "the queued replays");
     return status == STEPGRAPH_OK ? compare_step(check, false, SG__ARM_QUEUED, check->steps - 1) : status;
 
 fail:
