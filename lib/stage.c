@@ -105,6 +105,8 @@ static stepgraph_status lap_collect(stepgraph_step *step, sg__lap *lap, sg__seri
         sums[lap->segments[i].stage] += milliseconds * 1000.0;
         seen[lap->segments[i].stage] = true;
         total += milliseconds * 1000.0;
+        if (step->stages.collected != NULL)
+            step->stages.collected(step->stages.collected_user, lap->tag, i, milliseconds * 1000.0);
     }
     sg__series_add(all, total);
     for (uint32_t i = 0; by_stage && i < step->stages.n; i++)
@@ -484,6 +486,15 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
     step->outputs_stale = false;
     stages->open = 0;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__run_cancel(stepgraph_step *step)
+{
+    if (step->stages.open == 0)
+        return STEPGRAPH_OK;
+    sg__sides_close(step);
+    step->stages.open = 0;
     return STEPGRAPH_OK;
 }
 
