@@ -190,13 +190,11 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
     };
 
     for (size_t j = 0; j < sizeof order / sizeof *order; j++)
-        for (uint64_t i = 0; i < audit->summary.kept; i++) {
-            const stepgraph_finding *f = sg__audit_at(audit, i);
-            if (f->fault != 0 && f->kind == order[j].kind) {
-                *finding_out = f;
+        for (uint64_t i = 0; i < audit->summary.kept; i++)
+            if (sg__audit_at(audit, i)->fault != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
+                *finding_out = sg__audit_at(audit, i);
                 return order[j].why;
             }
-        }
     *finding_out = sg__audit_at(audit, 0);
     return STEPGRAPH_WHY_MOVED;
 }

@@ -150,6 +150,7 @@ void sg__stages_free(stepgraph_step *step)
     for (uint32_t i = 0; i < stages->n; i++)
         free(stages->stages[i]);
     free(stages->chapters);
+    sg__name_drop(stages->name_alive);
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
@@ -188,7 +189,8 @@ void sg__stages_place(const stepgraph_step *step, const char *next, char *text, 
         used = snprintf(text, bytes, "between %s%s%s and its end", stage[0] != '\0' ? "'" : "", stage[0] != '\0' ? stage : "its beginning",
                         stage[0] != '\0' ? "'" : "");
     if (stages->nodes_alive > 0 && used > 0 && (size_t)used < bytes)
-        snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)", stages->node_alive, stages->nodes_alive - 1);
+        snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)",
+                 stages->name_alive != NULL ? sg__name_short(stages->name_alive) : stages->kind_alive, stages->nodes_alive - 1);
 }
 
 /* From here on the recording is in another stage. */
@@ -306,8 +308,9 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
     if (code == CUDA_SUCCESS && capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
         if (driver->GraphGetNodes(graph, NULL, &nodes) == CUDA_SUCCESS) {
             sg__stages_recorded(step, nodes);
-            if (n_last > 0)
-                sg__graph_handle_name(driver, last[0], stages->node_alive, sizeof stages->node_alive);
+            sg__name_drop(stages->name_alive);
+            stages->name_alive = NULL;
+            stages->kind_alive = n_last > 0 ? sg__graph_handle_kind(driver, last[0], &stages->name_alive) : "node";
         }
         return STEPGRAPH_OK;
     }

@@ -86,7 +86,8 @@ typedef struct sg__stages {
 
     /* While recording: where it was last seen alive, and where each stage began. */
     size_t nodes_alive;
-    char node_alive[128];
+    struct sg__name *name_alive; /* Of the last node's kernel, held; NULL: it has none, */
+    const char *kind_alive;      /* and is this. */
     sg__chapter *chapters;
     size_t n_chapters, chapters_room;
 } sg__stages;

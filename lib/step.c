@@ -337,10 +337,10 @@ static stepgraph_status judge(const stepgraph_step *step)
     size_t used, room;
 
     if (faults == 0) {
-        int32_t level = step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING;
+        const uint32_t level = step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING;
         /* Only a host that listens pays for the words. */
-        if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= (uint32_t)level)
-            sg__log(session, level, "%s", stepgraph_audit_text(audit));
+        if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= level)
+            sg__log(session, (int32_t)level, "%s", stepgraph_audit_text(audit));
         return STEPGRAPH_OK;
     }
     first = sg__audit_at(audit, 0);
