@@ -115,6 +115,13 @@ def listings(root):
         lines = [line.strip() for line in read(path).splitlines() if not line.strip().startswith("//!")]
         sources[path] = "\n".join(line for line in lines if line)
     count = 0
+    # What a host changes: each line before and after stands in the program.
+    program = sources[os.path.join(root, "examples/loop.c")].splitlines()
+    for block in re.findall(r"^```diff\n(.*?)^```", read(os.path.join(root, "docs/loop.md")), flags=re.S | re.M):
+        for line in block.splitlines():
+            count += 1
+            if line[1:].strip() not in program:
+                yield f"docs/loop.md: in no program:\n{line}"
     for block in re.findall(r"^```c\n(.*?)^```", read(os.path.join(root, "README.md")), flags=re.S | re.M):
         for piece in block.split("/* ... */"):
             lines = "\n".join(line.strip() for line in piece.splitlines() if line.strip())

@@ -8,6 +8,7 @@
 
 #include "graph/graph.h"
 #include "step_p.h"
+#include "text.h"
 
 /* Findings that are kept; all are counted. */
 #define SG__FINDINGS_KEPT 1000u

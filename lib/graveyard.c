@@ -90,7 +90,7 @@ void sg__bury_hanging(stepgraph_session *session)
     pthread_mutex_lock(&lock);
     while (*link != NULL) {
         grave *entry = *link;
-        if (entry->context != session->context) {
+        if (entry->context_id != session->context_id) {
             link = &entry->next;
             continue;
         }

@@ -59,7 +59,8 @@ struct stepgraph_session {
     sg__bank *banks;
     uint64_t feed_bytes;
     uint32_t feed_slots;
-    bool fed; /* Something waits to be sent. */
+    bool fed;     /* Something waits to be sent. */
+    bool feeding; /* The host launches a step in a turn of a loop: what is fed is sent at once, since nothing comes between. */
 
     /* Commits outside a recording: lists are staged in a ring and copied to one buffer, in stream order. */
     sg__ring commit_ring;

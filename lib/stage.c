@@ -105,6 +105,8 @@ static stepgraph_status lap_collect(stepgraph_step *step, sg__lap *lap, sg__seri
         sums[lap->segments[i].stage] += milliseconds * 1000.0;
         seen[lap->segments[i].stage] = true;
         total += milliseconds * 1000.0;
+        if (step->stages.collected != NULL)
+            step->stages.collected(step->stages.collected_user, lap->tag, i, milliseconds * 1000.0);
     }
     sg__series_add(all, total);
     for (uint32_t i = 0; by_stage && i < step->stages.n; i++)
@@ -148,6 +150,7 @@ void sg__stages_free(stepgraph_step *step)
     for (uint32_t i = 0; i < stages->n; i++)
         free(stages->stages[i]);
     free(stages->chapters);
+    sg__name_drop(stages->name_alive);
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
@@ -186,7 +189,8 @@ void sg__stages_place(const stepgraph_step *step, const char *next, char *text, 
         used = snprintf(text, bytes, "between %s%s%s and its end", stage[0] != '\0' ? "'" : "", stage[0] != '\0' ? stage : "its beginning",
                         stage[0] != '\0' ? "'" : "");
     if (stages->nodes_alive > 0 && used > 0 && (size_t)used < bytes)
-        snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)", stages->node_alive, stages->nodes_alive - 1);
+        snprintf(text + used, bytes - (size_t)used, ", after '%s' (node %zu)",
+                 stages->name_alive != NULL ? sg__name_short(stages->name_alive) : stages->kind_alive, stages->nodes_alive - 1);
 }
 
 /* From here on the recording is in another stage. */
@@ -304,8 +308,9 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
     if (code == CUDA_SUCCESS && capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
         if (driver->GraphGetNodes(graph, NULL, &nodes) == CUDA_SUCCESS) {
             sg__stages_recorded(step, nodes);
-            if (n_last > 0)
-                sg__graph_handle_name(driver, last[0], stages->node_alive, sizeof stages->node_alive);
+            sg__name_drop(stages->name_alive);
+            stages->name_alive = NULL;
+            stages->kind_alive = n_last > 0 ? sg__graph_handle_kind(driver, last[0], &stages->name_alive) : "node";
         }
         return STEPGRAPH_OK;
     }
@@ -481,6 +486,15 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
     step->outputs_stale = false;
     stages->open = 0;
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__run_cancel(stepgraph_step *step)
+{
+    if (step->stages.open == 0)
+        return STEPGRAPH_OK;
+    sg__sides_close(step);
+    step->stages.open = 0;
     return STEPGRAPH_OK;
 }
 

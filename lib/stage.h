@@ -45,6 +45,7 @@ typedef struct sg__lap {
     CUevent *events; /* One per segment and one for the end. */
     uint32_t n_events;
     bool pending; /* Device times are still to be collected. */
+    uint64_t tag; /* Whoever watches knows it by this number. */
 } sg__lap;
 
 /* A stage of the recording: from this node on. A stage that is marked several times has several. */
@@ -55,6 +56,9 @@ typedef struct sg__chapter {
     uint64_t pin_kernels;     /* and of the library's, when it began. */
 } sg__chapter;
 
+/* Told when the device time of a segment is known. */
+typedef void (*sg__collected_fn)(void *user, uint64_t tag, uint32_t segment, double us);
+
 #define SG__LAPS 2u
 
 typedef struct sg__stages {
@@ -62,6 +66,9 @@ typedef struct sg__stages {
     uint32_t n;
     uint32_t current;
     bool timing;
+
+    sg__collected_fn collected; /* NULL: nobody watches. */
+    void *collected_user;
 
     /* Runs. */
     stepgraph_run open; /* The kind of the run in progress; 0: none. */
@@ -79,7 +86,8 @@ typedef struct sg__stages {
 
     /* While recording: where it was last seen alive, and where each stage began. */
     size_t nodes_alive;
-    char node_alive[128];
+    struct sg__name *name_alive; /* Of the last node's kernel, held; NULL: it has none, */
+    const char *kind_alive;      /* and is this. */
     sg__chapter *chapters;
     size_t n_chapters, chapters_room;
 } sg__stages;

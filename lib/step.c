@@ -7,6 +7,7 @@
 #include "arena_p.h"
 #include "audit_p.h"
 #include "feed.h"
+#include "launchable.h"
 #include "structs.h"
 
 #define LIVENESS_EVERY_DEFAULT 64u
@@ -71,7 +72,7 @@ static stepgraph_status allowed(const stepgraph_step *step, call what)
 
 static void move(stepgraph_step *step, stepgraph_state state)
 {
-    sg__log(step->session, STEPGRAPH_LOG_INFO, "step '%s': %s -> %s", step->name, state_names[step->state], state_names[state]);
+    sg__log(step->session, step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_INFO, "step '%s': %s -> %s", step->name, state_names[step->state], state_names[state]);
     step->state = state;
 }
 
@@ -153,20 +154,22 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
 static void drop_graph(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
-    bool idle = step->exec == NULL;
+    bool idle = step->exec == NULL && step->spare == NULL;
 
-    if (step->exec != NULL && sg__session_lives(session) && session->capturing == NULL &&
+    if ((step->exec != NULL || step->spare != NULL) && sg__session_lives(session) && session->capturing == NULL &&
         session->driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
         idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
+    sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
     /* The next recording can use them again: freeing device memory waits for all that runs on the device. */
     if (!idle)
         sg__table_free(session, &step->tables);
-    step->exec = NULL;
+    step->exec = step->spare = NULL;
     step->graph = NULL;
+    step->lists_pending = false;
 
     for (size_t i = 0; i < step->n_used; i++)
         step->used[i]->users--;
@@ -334,9 +337,10 @@ static stepgraph_status judge(const stepgraph_step *step)
     size_t used, room;
 
     if (faults == 0) {
+        const uint32_t level = step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING;
         /* Only a host that listens pays for the words. */
-        if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= STEPGRAPH_LOG_WARNING)
-            sg__log(session, STEPGRAPH_LOG_WARNING, "%s", stepgraph_audit_text(audit));
+        if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= level)
+            sg__log(session, (int32_t)level, "%s", stepgraph_audit_text(audit));
         return STEPGRAPH_OK;
     }
     first = sg__audit_at(audit, 0);
@@ -358,34 +362,6 @@ static stepgraph_status judge(const stepgraph_step *step)
     }
     sg__fail_line("  %s", first->advice);
     return STEPGRAPH_ERR_REFUSED;
-}
-
-/* From the recorded graph to one that can be launched. */
-static stepgraph_status make_ready(stepgraph_step *step)
-{
-    stepgraph_session *session = step->session;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstreamCaptureMode before = sg__relax(session);
-    CUresult code = session->driver->GraphInstantiateWithParams(&step->exec, step->graph, &params);
-    stepgraph_status status;
-
-    sg__unrelax(session, before);
-    if (code != CUDA_SUCCESS) {
-        sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
-        step->exec = NULL;
-        return sg__fail_prefix(code == CUDA_ERROR_OUT_OF_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
-                               "the graph of step '%s' (%llu nodes) cannot be made launchable: ", step->name,
-                               (unsigned long long)step->stats.nodes_total);
-    }
-    status = sg__table_send(session, step->tables);
-    if (status != STEPGRAPH_OK)
-        return status;
-    /* So that the first replay pays for no upload. */
-    SG__CU(session->driver, GraphUpload, step->exec, session->stream);
-    return STEPGRAPH_OK;
-
-fail:
-    return status;
 }
 
 stepgraph_status stepgraph_step_end(stepgraph_step *step)
@@ -430,7 +406,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     if (status == STEPGRAPH_OK)
         status = judge(step);
     if (status == STEPGRAPH_OK)
-        status = make_ready(step);
+        status = sg__step_make_launchable(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
@@ -517,8 +493,12 @@ static stepgraph_status launch_timed(stepgraph_step *step)
         if (code != CUDA_SUCCESS)
             status = sg__fail_driver(session->driver, "cuGraphLaunch", code);
     }
-    if (status == STEPGRAPH_OK)
-        status = sg__replay_end(step, lap, start_ns);
+    /* Launched is launched: what cannot be measured is no reason to do the step again. */
+    if (status == STEPGRAPH_OK && sg__replay_end(step, lap, start_ns) != STEPGRAPH_OK) {
+        (void)sg__log_failure(session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "step '%s' is not timed any more: ", step->name));
+        step->stages.timing = false;
+        sg__error_clear();
+    }
     sg__leave(session);
 fail:
     return status;
@@ -577,6 +557,48 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
+/* ---- recording again ----------------------------------------------------------------------------------------------- */
+
+stepgraph_status sg__step_drop_spare(stepgraph_step *step)
+{
+    stepgraph_status status = sg__session_wait(step->session);
+
+    sg__bury(step->session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
+    step->spare = NULL;
+    return status;
+}
+
+void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
+{
+    to->spare = from->exec;
+    from->exec = NULL;
+}
+
+stepgraph_status sg__step_record_again(stepgraph_step *step)
+{
+    stepgraph_session *session = step->session;
+    CUgraphExec exec = step->exec != NULL ? step->exec : step->spare;
+    stepgraph_status status;
+
+    status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__step_lists_again(step);
+    sg__leave(session);
+    if (status != STEPGRAPH_OK)
+        return sg__log_failure(session, status);
+
+    step->exec = step->spare = NULL;
+    drop_graph(step);
+    step->spare = exec;
+    step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
+    stepgraph_audit_destroy(step->audit);
+    step->audit = NULL;
+    if (step->state != STEPGRAPH_STEP_PREPARED)
+        move(step, STEPGRAPH_STEP_PREPARED);
+    return STEPGRAPH_OK;
+}
+
 /* ---- reset and destroy ------------------------------------------------------------------------------------------- */
 
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)
@@ -609,6 +631,7 @@ void stepgraph_step_destroy(stepgraph_step *step)
     sg__table_free(step->session, &step->tables);
     sg__sides_free(step);
     sg__stages_free(step);
+    sg__bury(step->session, SG__GRAVE_EVENT, (uintptr_t)step->lists_sent);
     stepgraph_audit_destroy(step->audit);
     if (step->session->recorded == step)
         step->session->recorded = NULL;

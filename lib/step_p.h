@@ -54,6 +54,13 @@ struct stepgraph_step {
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
+    CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
+    bool again;           /* It is recorded again and again, so changes of its state are no news. */
+    uint64_t device_limit; /* What an executable may take; 0: no limit. */
+    uint64_t instantiations, updates, updates_refused;
+    char refusal[256];    /* Why the last update was refused; "": it was not. */
+    CUevent lists_sent;   /* Behind the copies of the lists to the device; NULL: not recorded. */
+    bool lists_pending;   /* They may not have run. */
     bool not_run;         /* Recorded and never replayed: the step that was recorded is not done. */
     bool outputs_stale;   /* And nothing else has run since. */
 
@@ -65,6 +72,18 @@ void sg__step_break(stepgraph_step *step);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+
+/* Drop the graph of a READY step, or what a FAILED one holds, and make it PREPARED; its executable is kept, to be updated in place. */
+stepgraph_status sg__step_record_again(stepgraph_step *step);
+
+/* The next recording of `to` updates the executable of `from`, which is not launched any more. Both stay in their states. */
+void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to);
+
+/* Destroy the spare executable, after what runs of it. The context is current. */
+stepgraph_status sg__step_drop_spare(stepgraph_step *step);
+
+/* Close the run in progress without measuring or counting it. */
+stepgraph_status sg__run_cancel(stepgraph_step *step);
 
 /* The first cause, put into the record; OK if nothing broke so far. */
 stepgraph_status sg__step_broken(const stepgraph_step *step);

@@ -88,6 +88,22 @@ bool sg__table_holds(const sg__table *list, CUdeviceptr address)
     return false;
 }
 
+bool sg__table_used(const sg__table *list)
+{
+    while (list != NULL && list->used == 0)
+        list = list->next;
+    return list != NULL;
+}
+
+uint64_t sg__table_bytes(const sg__table *list)
+{
+    uint64_t bytes = 0;
+
+    for (; list != NULL; list = list->next)
+        bytes += list->room * sizeof(sg__range);
+    return bytes;
+}
+
 void sg__table_free(stepgraph_session *session, sg__table **list)
 {
     while (*list != NULL) {

@@ -21,6 +21,10 @@ stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *lis
 /* Whether address lies in one of the lists. */
 bool sg__table_holds(const sg__table *list, CUdeviceptr address);
 
+/* Whether anything was taken, and bytes of device memory in all. */
+bool sg__table_used(const sg__table *list);
+uint64_t sg__table_bytes(const sg__table *list);
+
 void sg__table_free(stepgraph_session *session, sg__table **list);
 
 #endif

@@ -3,7 +3,8 @@
  * libstepgraph: capture a training step once, replay it safely. Include this file only.
  *
  * Objects, from the outside in: a #stepgraph_session is opened once per device; a #stepgraph_pin is a named range of device memory with
- * a stable address; a #stepgraph_step is one stretch of work, recorded once and replayed many times.
+ * a stable address; a #stepgraph_step is one stretch of work, recorded once and replayed many times; a #stepgraph_loop does all this for a
+ * whole training run.
  *
  * The context that is current in the calling thread is left as it was by every call.
  *
@@ -17,6 +18,7 @@
 #include "audit.h"
 #include "base.h"
 #include "check.h"
+#include "loop.h"
 #include "pin.h"
 #include "session.h"
 #include "step.h"

@@ -20,6 +20,7 @@
     REQUIRED(CtxPushCurrent, 4000, (CUcontext context)) \
     REQUIRED(CtxPopCurrent, 4000, (CUcontext *context)) \
     REQUIRED(CtxGetDevice, 2000, (CUdevice *device)) \
+    REQUIRED(CtxSynchronize, 2000, (void)) \
     REQUIRED(CtxGetId, 12000, (CUcontext context, unsigned long long *id)) \
     REQUIRED(StreamCreate, 2000, (CUstream *stream, unsigned int flags)) \
     REQUIRED(StreamDestroy, 4000, (CUstream stream)) \
@@ -70,6 +71,7 @@
     REQUIRED(GraphNodeFindInClone, 10000, (CUgraphNode *found, CUgraphNode node, CUgraph clone)) \
     REQUIRED(GraphDestroyNode, 10000, (CUgraphNode node)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
+    REQUIRED(GraphExecUpdate, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)) \
     REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphExecDestroy, 10000, (CUgraphExec exec)) \

@@ -76,8 +76,8 @@ const char *sg__node_kind_name(CUgraphNodeType type);
 /* The kernel's name, readable and short, or what the node does. Not cheap the first time. */
 const char *sg__node_name(const sg__graph_node *node);
 
-/* The name of a node of a graph under capture. */
-void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes);
+/* What a node of a graph under capture does, and its kernel's name, held by the caller; NULL: it has none. */
+const char *sg__graph_handle_kind(const sg__driver *driver, CUgraphNode handle, sg__name **name_out);
 
 /* Extent of a kernel argument in a graph that was read; 0: unknown. */
 size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument);

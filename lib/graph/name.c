@@ -245,18 +245,16 @@ const char *sg__node_name(const sg__graph_node *node)
     return node->layout != NULL && node->layout->name != NULL ? sg__name_short(node->layout->name) : sg__node_kind_name(node->type);
 }
 
-void sg__graph_handle_name(const sg__driver *driver, CUgraphNode handle, char *text, size_t bytes)
+const char *sg__graph_handle_kind(const sg__driver *driver, CUgraphNode handle, sg__name **name_out)
 {
     CUDA_KERNEL_NODE_PARAMS params;
     CUgraphNodeType type;
-    sg__name *name = NULL;
 
+    *name_out = NULL;
     memset(&params, 0, sizeof params);
-    snprintf(text, bytes, "node");
     if (driver->GraphNodeGetType(handle, &type) != CUDA_SUCCESS)
-        return;
+        return "node";
     if (type == CU_GRAPH_NODE_TYPE_KERNEL && driver->GraphKernelNodeGetParams(handle, &params) == CUDA_SUCCESS)
-        name = sg__name_ask(driver, params.func);
-    snprintf(text, bytes, "%s", name != NULL ? sg__name_short(name) : sg__node_kind_name(type));
-    sg__name_drop(name);
+        *name_out = sg__name_ask(driver, params.func);
+    return sg__node_kind_name(type);
 }

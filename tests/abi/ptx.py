@@ -1,7 +1,7 @@
 """Make the committed PTX again and compare:   python3 ptx.py ROOT
 
-Another release of nvcc may order the same instructions otherwise, so only a file of the release found here is compared; exit
-status 77 where that leaves none.
+Another release of nvcc, or of the host compiler whose headers it reads, may order the same instructions otherwise, so only a file
+made with the releases found here is compared; exit status 77 where that leaves none.
 """
 import glob
 import os
@@ -14,13 +14,15 @@ import toolkit
 
 root = sys.argv[1]
 files = sorted(
-    path for folder in ("lib/kernels", "tests/kernels", "examples/*") for path in glob.glob(os.path.join(root, folder, "*.ptx"))
+    path for folder in ("lib/kernels", "tests/kernels", "examples", "examples/*", "subprojects/cusim/tests") for path in glob.glob(os.path.join(root, folder, "*.ptx"))
 )
 if not files:
     sys.exit(f"no PTX found under {root}")
 
 nvcc = toolkit.nvcc()
 release = re.search(r"V([0-9.]+)", subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout)[1]
+gcc = subprocess.run(["gcc", "-dumpversion"], check=True, capture_output=True, text=True).stdout.split(".")[0].strip()
+here = f"{release} with gcc {gcc}"
 compared, other, wrong = 0, [], []
 for ptx in files:
     name = os.path.relpath(ptx, root)
@@ -28,10 +30,10 @@ for ptx in files:
         committed = f.read()
     source = os.path.splitext(ptx)[0] + ".cu"
     first = committed.split(b"\n", 1)[0].decode(errors="replace")
-    made_by = re.match(r"// (\S+), nvcc ([0-9.]+):", first)
+    made_by = re.match(r"// (\S+), nvcc ([0-9.]+ with gcc [0-9]+):", first)
     if not made_by or made_by[1] != os.path.basename(source):
         wrong.append(f"{name}: the first line does not say which source and which nvcc it was made with: {first!r}")
-    elif made_by[2] != release:
+    elif made_by[2] != here:
         other.append(f"{name} is of nvcc {made_by[2]}")
     else:
         compared += 1
@@ -50,5 +52,5 @@ for line in wrong:
 if wrong:
     sys.exit(1)
 if not compared:
-    toolkit.skip(f"nvcc here is {release}; {', '.join(other)}")
-print(f"nvcc {release}: {compared} files are what their sources give" + "".join(f"; not compared: {line}" for line in other))
+    toolkit.skip(f"nvcc here is {here}; {', '.join(other)}")
+print(f"nvcc {here}: {compared} files are what their sources give" + "".join(f"; not compared: {line}" for line in other))

@@ -1,0 +1,596 @@
+/*
+ * Checks by turns: the host launches a step as always, and the loop replays it from the same state and compares every byte of
+ * what came out.
+ *
+ * One such step is what it asks for; several in a row, each with its own inputs, show what a graph has frozen. Afterwards the
+ * pins are as the launches left them, so the step is done once, and rightly, whatever the replay did.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arena_p.h"
+#include "check_p.h"
+#include "graveyard.h"
+#include "kernels/elements.h"
+#include "loop_p.h"
+
+#define WRITTEN ((unsigned int)(SG__GROUP_STATE | SG__GROUP_OUTPUT))
+
+/* Faults that are planted, until one is seen. */
+#define PLANTS_MAX 8u
+/* Replays of the same step that are compared with each other before a difference counts as the graph's. */
+#define REPLAYS_MAX 3u
+#define TIMEOUT_DEFAULT_NS 60000000000u
+
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+static stepgraph_status limits(const stepgraph_loop *loop, uint64_t *device, uint64_t *host)
+{
+    size_t left = 0, total = 0;
+    stepgraph_status status;
+
+    SG__CU(loop->session->driver, MemGetInfo, &left, &total);
+    *device = loop->config.snapshot_bytes != 0 ? loop->config.snapshot_bytes : left / 2;
+    *host = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+/* With the context current. */
+static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
+{
+    unsigned int *images[] = {&loop->before, &loop->after};
+    uint64_t device = 0, host = 0;
+    stepgraph_status status = limits(loop, &device, &host);
+
+    loop->has_images = true;
+    if (status == STEPGRAPH_OK)
+        status = sg__shots_make(&loop->shots, loop->session, WRITTEN, n + 1, device, host);
+    for (unsigned int i = 0; i < n && status == STEPGRAPH_OK; i++)
+        if (!sg__shot_add(&loop->shots, images[i]))
+            status =
+                sg__fail(STEPGRAPH_ERR_MEMORY,
+                         "%u copies of all STATE and OUTPUT pins take %llu bytes each, and %llu bytes of device memory and %llu "
+                         "of page-locked host memory may be used",
+                         n, (unsigned long long)loop->shots.bytes, (unsigned long long)device, (unsigned long long)host);
+    return status;
+}
+
+void sg__loop_forget(stepgraph_loop *loop)
+{
+    if (loop->has_images)
+        sg__shots_free(&loop->shots);
+    loop->has_images = false;
+    sg__bury(loop->session, SG__GRAVE_DEVICE, loop->block_copies);
+    loop->block_copies = 0;
+    free(loop->blocks);
+    loop->blocks = NULL;
+    loop->n_blocks = 0;
+    loop->block_bytes = 0;
+}
+
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
+{
+    stepgraph_status status = sg__enter(loop->session);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    sg__loop_forget(loop);
+    status = make_images(loop, n);
+    if (status == STEPGRAPH_OK)
+        status = sg__shot_save(&loop->shots, loop->before);
+    /* The host's launches may go to other streams. */
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    if (status != STEPGRAPH_OK)
+        sg__loop_forget(loop);
+    sg__leave(loop->session);
+    return status;
+}
+
+stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups)
+{
+    stepgraph_status status = sg__enter(loop->session);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__shot_restore(&loop->shots, image, groups);
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    sg__leave(loop->session);
+    return status;
+}
+
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
+{
+    stepgraph_status status;
+    CUresult code;
+
+    if (!loop->has_images)
+        return STEPGRAPH_OK;
+    status = sg__enter(loop->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    /* Nobody knows on which stream it is. */
+    code = escaped ? loop->session->driver->CtxSynchronize() : CUDA_SUCCESS;
+    if (code != CUDA_SUCCESS)
+        status = sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+    if (status == STEPGRAPH_OK)
+        status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    sg__loop_forget(loop);
+    sg__leave(loop->session);
+    return status;
+}
+
+/* ---- blocks of arenas ---------------------------------------------------------------------------------------------- */
+
+static stepgraph_status add_block(stepgraph_loop *loop, CUdeviceptr start, CUdeviceptr end)
+{
+    sg__range *larger;
+
+    if (end <= start)
+        return STEPGRAPH_OK;
+    larger = realloc(loop->blocks, (loop->n_blocks + 1) * sizeof *larger);
+    if (larger == NULL)
+        return sg__fail_memory("host", (loop->n_blocks + 1) * sizeof *larger);
+    loop->blocks = larger;
+    loop->blocks[loop->n_blocks++] = (sg__range){.a = loop->block_bytes, .b = start, .bytes = end - start};
+    loop->block_bytes += (end - start + 255) / 256 * 256;
+    return STEPGRAPH_OK;
+}
+
+/* What is between the gaps of an arena. */
+static stepgraph_status add_blocks(stepgraph_loop *loop, const stepgraph_pin *pin)
+{
+    CUdeviceptr from = pin->address, start;
+    stepgraph_status status = STEPGRAPH_OK;
+    uint64_t bytes;
+
+    while (status == STEPGRAPH_OK && sg__arena_gap(loop->session, pin, from, &start, &bytes)) {
+        status = add_block(loop, from, start);
+        from = start + bytes;
+    }
+    return status == STEPGRAPH_OK ? add_block(loop, from, pin->address + pin->bytes) : status;
+}
+
+/* Copy blocks away, or back: as they were (0), or as the launches left them (1). */
+static stepgraph_status copy_blocks(stepgraph_loop *loop, unsigned int which, bool back)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    sg__range *ranges;
+
+    if (loop->n_blocks == 0)
+        return STEPGRAPH_OK;
+    ranges = malloc(loop->n_blocks * sizeof *ranges);
+    if (ranges == NULL)
+        return sg__fail_memory("host", loop->n_blocks * sizeof *ranges);
+    for (size_t i = 0; i < loop->n_blocks; i++) {
+        CUdeviceptr copy = loop->block_copies + which * loop->block_bytes + loop->blocks[i].a, block = loop->blocks[i].b;
+        ranges[i] = (sg__range){.a = back ? block : copy, .b = back ? copy : block, .bytes = loop->blocks[i].bytes};
+    }
+    status = sg__commit_now(loop->session, ranges, loop->n_blocks);
+    free(ranges);
+    return status;
+}
+
+static stepgraph_status save_blocks(stepgraph_loop *loop, const sg__lane *lane)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
+        if (lane->step->used[i]->in_arena)
+            status = add_blocks(loop, lane->step->used[i]);
+    if (status == STEPGRAPH_OK && loop->n_blocks > 0)
+        status = sg__device_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
+    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, false) : status;
+}
+
+/* Everything as before the step; what was fed is still there. */
+static stepgraph_status go_back(stepgraph_loop *loop)
+{
+    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+
+    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, true) : status;
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status poison_arena(const stepgraph_session *session, const stepgraph_pin *pin)
+{
+    CUdeviceptr start = 0, from = pin->address;
+    stepgraph_status status;
+    uint64_t bytes = 0;
+
+    for (; sg__arena_gap(session, pin, from, &start, &bytes); from = start + bytes)
+        SG__CU(session->driver, MemsetD8Async, start, SG__FILL_A, bytes, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
+/* Outputs and scratch of the graph hold nothing that a replay could pass off as its own. */
+static stepgraph_status poison(const stepgraph_loop *loop, const sg__lane *lane)
+{
+    const stepgraph_session *session = loop->session;
+    bool scratch = (loop->config.flags & STEPGRAPH_LOOP_KEEP_SCRATCH) == 0;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++) {
+        const stepgraph_pin *pin = lane->step->used[i];
+        if (pin->in_arena && scratch)
+            status = poison_arena(session, pin);
+        else if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch && !pin->in_arena))
+            SG__CU(session->driver, MemsetD8Async, pin->address, SG__FILL_A, pin->bytes, session->stream);
+    }
+    return status;
+
+fail:
+    return status;
+}
+
+/* The step cannot be checked, for the reason in the record or in words. */
+static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
+{
+    stepgraph_error_info info;
+
+    loop->stats.checks_failed++;
+    sg__error_get(&info);
+    words = words != NULL ? words : info.message;
+    sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu, step %llu: not checked: %s", loop->name,
+            (unsigned long long)lane->key, (unsigned long long)loop->k, words);
+    if (lane->phase != SG__PHASE_CHECK)
+        lane->until_check = loop->config.check_every; /* It was proven once; the next time there may be room. */
+    else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
+        sg__lane_proven(loop, lane);
+    else
+        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNPROVEN, words);
+}
+
+stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
+{
+    stepgraph_status status;
+
+    *possible = false;
+    if (lane->step->stats.unregistered > 0) {
+        cannot(loop, lane,
+               "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, "
+               "or replay unproven "
+               "with STEPGRAPH_LOOP_NO_CHECK");
+        return STEPGRAPH_OK;
+    }
+    status = sg__loop_save(loop, 2);
+    if (status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
+        status = save_blocks(loop, lane);
+        if (status == STEPGRAPH_OK)
+            status = poison(loop, lane);
+        sg__leave(loop->session);
+    }
+    if (status == STEPGRAPH_ERR_MEMORY) {
+        cannot(loop, lane, NULL);
+        sg__loop_forget(loop);
+        return STEPGRAPH_OK;
+    }
+    *possible = status == STEPGRAPH_OK;
+    return status;
+}
+
+/* ---- end --------------------------------------------------------------------------------------------------------- */
+
+/* Wait for a replay, and not inside the driver, which might never come back. One that hangs marks the session. */
+static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_session *session = loop->session;
+    uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS, start = sg__loop_now_ns(),
+             waited = 0;
+    stepgraph_status status;
+    CUevent event = NULL;
+    CUresult code;
+
+    SG__CU(session->driver, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    SG__CU(session->driver, EventRecord, event, session->stream);
+    while ((code = session->driver->EventQuery(event)) == CUDA_ERROR_NOT_READY && waited < limit) {
+        if (waited > 200000)
+            nanosleep(&(struct timespec){0, 50000}, NULL);
+        waited = sg__loop_now_ns() - start;
+    }
+    if (code == CUDA_ERROR_NOT_READY) {
+        sg__session_hangs(session, event, lane->step->name);
+        sg__fail(STEPGRAPH_ERR_LOST,
+                 "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step "
+                 "does: something in it "
+                 "waits for a state that only the first run finds",
+                 loop->name, (unsigned long long)loop->k, (double)limit * 1e-9);
+        return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
+    }
+    sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuEventQuery", code);
+
+fail:
+    sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
+    return status;
+}
+
+/* The state of before, and a replay from there; the inputs are still there. */
+static stepgraph_status replay(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_step *step = lane->step;
+    uint32_t flags = step->flags;
+    bool timing = step->stages.timing;
+    stepgraph_status status = poison(loop, lane);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    step->flags &= ~(uint32_t)STEPGRAPH_STEP_STRICT_FEEDS;
+    step->stages.timing = false;
+    status = stepgraph_step_replay(step);
+    step->flags = flags;
+    step->stages.timing = timing;
+    for (size_t i = 0; status == STEPGRAPH_OK && i < step->n_used; i++)
+        step->used_feeds[i] = step->used[i]->feeds;
+    return status == STEPGRAPH_OK ? wait_for(loop, lane) : status;
+}
+
+/* Bytes that differ from an image, by pin, in the items of the images. */
+static stepgraph_status compare(stepgraph_loop *loop, unsigned int image, size_t *differ)
+{
+    stepgraph_status status = sg__shot_compare(&loop->shots, image, WRITTEN, SG__FILL_A, SG__FILL_A);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    if (status == STEPGRAPH_OK)
+        *differ = sg__shots_found(&loop->shots, WRITTEN);
+    return status;
+}
+
+static void describe(const stepgraph_loop *loop, size_t differ, char *words, size_t bytes)
+{
+    for (size_t i = 0; i < loop->shots.n_items; i++) {
+        const sg__shot_item *item = &loop->shots.items[i];
+        int n;
+        if (item->bytes == 0)
+            continue;
+        n = snprintf(words, bytes,
+                     "a replay of step %llu leaves other bytes than the host's launches: pin '%.80s', %llu of %llu bytes, from "
+                     "byte %llu on",
+                     (unsigned long long)loop->k, item->pin->name, (unsigned long long)item->bytes,
+                     (unsigned long long)item->pin->bytes, (unsigned long long)item->first);
+        if (differ > 1 && n > 0 && (size_t)n < bytes)
+            snprintf(words + n, bytes - (size_t)n, ", and %zu other pin%s", differ - 1, differ > 2 ? "s" : "");
+        return;
+    }
+}
+
+/* A replay differs from the launches. Do replays differ from each other? Then it says nothing. */
+static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bool *unsteady)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    unsigned int image;
+    size_t differ;
+
+    *unsteady = false;
+    if (!sg__shot_add(&loop->shots, &image)) {
+        sg__error_clear();
+        return STEPGRAPH_OK;
+    }
+    status = sg__shot_save(&loop->shots, image);
+    for (unsigned int i = 0; i < REPLAYS_MAX && !*unsteady && status == STEPGRAPH_OK; i++) {
+        status = go_back(loop);
+        if (status == STEPGRAPH_OK)
+            status = replay(loop, lane);
+        if (status == STEPGRAPH_OK)
+            status = compare(loop, image, &differ);
+        *unsteady = status == STEPGRAPH_OK && differ > 0;
+    }
+    return status;
+}
+
+/* How good a state is to plant a fault in; 0: not at all. */
+static int fitness(const sg__lane *lane, const stepgraph_pin *pin)
+{
+    if (pin->role != STEPGRAPH_ROLE_STATE || !sg__step_uses(lane->step, pin))
+        return 0;
+    return pin->type >= STEPGRAPH_TYPE_F32 && pin->type <= STEPGRAPH_TYPE_F8E5M2 ? 3 : pin->type == STEPGRAPH_TYPE_BYTES ? 2 : 1;
+}
+
+/* The n-th of the states that are best to plant a fault in; NULL: there is none. */
+static const stepgraph_pin *choose(const sg__lane *lane, unsigned int n)
+{
+    const stepgraph_step *step = lane->step;
+    size_t candidates = 0;
+    int best = 0;
+
+    for (size_t i = 0; i < step->n_used; i++)
+        best = fitness(lane, step->used[i]) > best ? fitness(lane, step->used[i]) : best;
+    for (size_t i = 0; i < step->n_used; i++)
+        candidates += best > 0 && fitness(lane, step->used[i]) == best ? 1 : 0;
+    if (candidates == 0)
+        return NULL;
+    n %= (unsigned int)candidates;
+    for (size_t i = 0; i < step->n_used; i++)
+        if (fitness(lane, step->used[i]) == best && n-- == 0)
+            return step->used[i];
+    return NULL;
+}
+
+/* One flipped byte in a state that was put back must show, or the comparison is worth nothing. */
+static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
+{
+    stepgraph_session *session = loop->session;
+    stepgraph_status status = STEPGRAPH_OK;
+    size_t differ = 0;
+
+    *seen = false;
+    for (unsigned int n = 0; n < PLANTS_MAX && !*seen && status == STEPGRAPH_OK; n++) {
+        const stepgraph_pin *pin = choose(lane, n);
+        uint64_t size, elements, at;
+        CUresult code;
+
+        if (pin == NULL)
+            return STEPGRAPH_OK;
+        /* The top byte but one of an element, or the top one: a zero needs its exponent changed. */
+        size = sg__element_bytes(pin->type);
+        elements = pin->bytes / size;
+        at = elements > 0 ? elements * n / PLANTS_MAX * size + (size > 1 ? size - (n % 2 == 0 ? 2 : 1) : 0) : 0;
+        status = go_back(loop);
+        if (status != STEPGRAPH_OK)
+            return status;
+        code = sg__kernels_flip(session->driver, &session->kernels, session->stream, pin->address + at, 1, 1,
+                                size > 1 ? 0x3c : 0x01);
+        if (code != CUDA_SUCCESS)
+            return sg__fail_driver(session->driver, "cuLaunchKernel", code);
+        status = replay(loop, lane);
+        if (status == STEPGRAPH_OK)
+            status = compare(loop, loop->after, &differ);
+        *seen = status == STEPGRAPH_OK && differ > 0;
+    }
+    return status;
+}
+
+/* Replay, compare, and find out what the result is worth. The context is current. */
+static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict *verdict, char *words,
+                                     size_t bytes)
+{
+    stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
+    bool unsteady = false, seen = lane->planted;
+    size_t differ = 0;
+
+    if (status == STEPGRAPH_OK)
+        status = copy_blocks(loop, 1, false);
+    if (status == STEPGRAPH_OK)
+        status = go_back(loop);
+    if (status == STEPGRAPH_OK)
+        status = replay(loop, lane);
+    if (status == STEPGRAPH_OK)
+        status = compare(loop, loop->after, &differ);
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (differ > 0) {
+        describe(loop, differ, words, bytes);
+        status = compare_replays(loop, lane, &unsteady);
+        *verdict = unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_DIVERGED;
+        return status;
+    }
+    if (!seen)
+        status = plant(loop, lane, &seen);
+    lane->planted = seen;
+    *verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
+    if (!seen)
+        snprintf(words, bytes, "no difference was seen, nor was a planted fault: %s",
+                 choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
+    return status;
+}
+
+/* A checked step went well enough. */
+static void passed(stepgraph_loop *loop, sg__lane *lane)
+{
+    if (lane->phase != SG__PHASE_CHECK)
+        lane->until_check = loop->config.check_every;
+    else if (--lane->checks_left == 0)
+        sg__lane_proven(loop, lane);
+}
+
+static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
+{
+    loop->stats.checks++;
+    switch (verdict) {
+    case STEPGRAPH_IDENTICAL:
+        loop->stats.checks_identical++;
+        passed(loop, lane);
+        return;
+    case STEPGRAPH_INCONCLUSIVE:
+        loop->stats.checks_inconclusive++;
+        sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu: %s; but so do replays among themselves", loop->name,
+                (unsigned long long)lane->key, words);
+        passed(loop, lane);
+        return;
+    case STEPGRAPH_UNPROVEN:
+        loop->stats.checks_unproven++;
+        if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
+            passed(loop, lane);
+        else
+            sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNPROVEN, words);
+        return;
+    case STEPGRAPH_DIVERGED:
+        loop->stats.checks_diverged++;
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, words);
+        return;
+    }
+}
+
+stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_check_verdict verdict = STEPGRAPH_IDENTICAL;
+    stepgraph_status status = sg__enter(loop->session), back;
+    stepgraph_error_info why;
+    char words[400] = "";
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = hold_against(loop, lane, &verdict, words, sizeof words);
+    sg__error_get(&why);
+    back = sg__session_alive(loop->session);
+    if (back == STEPGRAPH_OK)
+        back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
+    if (back == STEPGRAPH_OK)
+        back = copy_blocks(loop, 1, true);
+    if (back == STEPGRAPH_OK)
+        back = sg__session_wait(loop->session);
+    sg__loop_forget(loop);
+    sg__leave(loop->session);
+    if (back == STEPGRAPH_ERR_LOST && status == STEPGRAPH_ERR_LOST) {
+        loop->stats.checks++;
+        loop->stats.checks_diverged++;
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, why.message);
+        return sg__error_set(&why);
+    }
+    if (back != STEPGRAPH_OK)
+        return back;
+    if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE)
+        return sg__error_set(&why);
+    if (status == STEPGRAPH_OK) {
+        judge(loop, lane, verdict, words);
+        return STEPGRAPH_OK;
+    }
+    /* The replay was refused or failed; the host's launches have done the step. */
+    loop->stats.checks_failed++;
+    sg__lane_failed(loop, lane, STEPGRAPH_WHY_REPLAY, why.message);
+    return STEPGRAPH_OK;
+}
+
+/* ---- by callbacks ------------------------------------------------------------------------------------------------ */
+
+stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k)
+{
+    stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
+    stepgraph_check_config config = loop->check;
+    stepgraph_check *check = NULL;
+    stepgraph_status status;
+    char words[512];
+
+    config.size = sizeof config;
+    config.first = k;
+    config.audit = lane->audit;
+    config.flags &= ~(uint32_t)STEPGRAPH_CHECK_ADVANCE;
+    status = stepgraph_check_run(lane->step, &config, &check);
+    if (status == STEPGRAPH_ERR_MEMORY || status == STEPGRAPH_ERR_REFUSED) {
+        cannot(loop, lane, NULL);
+        return STEPGRAPH_OK;
+    }
+    if (status != STEPGRAPH_OK)
+        return status;
+    stepgraph_check_destroy(lane->check);
+    lane->check = check;
+    (void)stepgraph_check_get_summary(check, &summary);
+    snprintf(words, sizeof words, "%s", summary.cause[0] != '\0' ? summary.cause : stepgraph_check_verdict_name(summary.verdict));
+    lane->checks_left = 1;
+    judge(loop, lane, (stepgraph_check_verdict)summary.verdict, words);
+    return sg__session_alive(loop->session);
+}

@@ -1,0 +1,329 @@
+/* The ladder: what follows from recordings, comparisons, replays and the clock. */
+#include "loop_p.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "audit_p.h"
+
+/* Turns that record again before the clock has its say. */
+#define CLOCK_SAMPLES 16u
+
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
+
+stepgraph_rung sg__lane_rung(const sg__lane *lane)
+{
+    switch (lane->phase) {
+    case SG__PHASE_REPLAY:
+        return STEPGRAPH_RUNG_REPLAY;
+    case SG__PHASE_RERECORD:
+        return STEPGRAPH_RUNG_RERECORD;
+    case SG__PHASE_FRESH:
+        return STEPGRAPH_RUNG_FRESH;
+    default:
+        return STEPGRAPH_RUNG_NONE;
+    }
+}
+
+void sg__lane_move(stepgraph_loop *loop, sg__lane *lane, sg__phase phase, stepgraph_why why, const char *words)
+{
+    stepgraph_rung before = sg__lane_rung(lane);
+    stepgraph_error_info info;
+    char copy[sizeof lane->words];
+    int32_t level;
+
+    if (words == NULL) {
+        sg__error_get(&info);
+        words = info.message;
+    }
+    snprintf(copy, sizeof copy, "%.511s", words);
+    memcpy(lane->words, copy, sizeof copy);
+    lane->phase = phase;
+    lane->why = why;
+    sg__lane_time(loop, lane);
+    level = phase == SG__PHASE_REPLAY ? STEPGRAPH_LOG_INFO : STEPGRAPH_LOG_WARNING;
+    sg__log(loop->session, level, "loop '%s', key %llu, step %llu: %s -> %s%s%s%s%s", loop->name, (unsigned long long)lane->key,
+            (unsigned long long)loop->k, stepgraph_rung_name(before), stepgraph_rung_name(sg__lane_rung(lane)),
+            why != STEPGRAPH_WHY_NONE ? ", " : "", why != STEPGRAPH_WHY_NONE ? stepgraph_why_name(why) : "",
+            copy[0] != '\0' ? ": " : "", copy);
+}
+
+/* The first recording has done its duty. Its executable may have been passed on while it runs. */
+static void drop_first(stepgraph_loop *loop, sg__lane *lane)
+{
+    if (lane->first == NULL)
+        return;
+    if (lane->first->exec == NULL && sg__enter(loop->session) == STEPGRAPH_OK) {
+        (void)sg__session_wait(loop->session);
+        sg__leave(loop->session);
+    }
+    sg__loop_collect(loop, lane->first);
+    stepgraph_step_destroy(lane->first);
+    lane->first = NULL;
+}
+
+/* Down to where every step is recorded, or, where the host does not want that, to where none is. */
+void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words)
+{
+    bool rerecord = (loop->config.flags & STEPGRAPH_LOOP_NO_RERECORD) == 0;
+
+    if (rerecord && lane->first != NULL && lane->step != NULL && lane->first->exec != NULL)
+        sg__step_pass_executable(lane->first, lane->step);
+    drop_first(loop, lane);
+    lane->refused = 0;
+    sg__lane_move(loop, lane, rerecord ? SG__PHASE_RERECORD : SG__PHASE_FRESH, why, words);
+    if (rerecord)
+        return;
+    lane->final = true;
+    sg__lane_drop_graph(loop, lane);
+}
+
+void sg__lane_stays_fresh(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words)
+{
+    sg__lane_move(loop, lane, SG__PHASE_FRESH, why, words);
+    lane->final = true;
+    sg__lane_drop_graph(loop, lane);
+}
+
+void sg__lane_failed(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words)
+{
+    lane->attempts++;
+    lane->final = lane->attempts >= SG__ATTEMPTS_MAX;
+    lane->wait = SG__ATTEMPT_WAIT << (2 * (lane->attempts - 1));
+    lane->since_failure = 0;
+    sg__lane_move(loop, lane, SG__PHASE_FRESH, why, words);
+    if (lane->final)
+        sg__log(loop->session, STEPGRAPH_LOG_WARNING,
+                "loop '%s', key %llu: that was attempt %u, there will be no other; call stepgraph_loop_drop() for one",
+                loop->name, (unsigned long long)lane->key, lane->attempts);
+    /* A recording of this lane may still be in the steps: end has unwound it, and what is left goes now. */
+    sg__lane_drop_graph(loop, lane);
+    if (why == STEPGRAPH_WHY_MEMORY)
+        sg__lane_make_room(loop, lane);
+}
+
+stepgraph_why sg__why_failed(stepgraph_status status)
+{
+    return status == STEPGRAPH_ERR_REFUSED  ? STEPGRAPH_WHY_REFUSED
+           : status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_WHY_MEMORY
+                                            : STEPGRAPH_WHY_BROKEN;
+}
+
+/* ---- findings ---------------------------------------------------------------------------------------------------- */
+
+/* The flag of the host's that lets it pass, of those that the loop sets for its steps. */
+static uint32_t let_pass(uint32_t kind)
+{
+    switch (kind) {
+    case STEPGRAPH_FINDING_UNREGISTERED:
+    case STEPGRAPH_FINDING_POOL:
+        return STEPGRAPH_STEP_ALLOW_UNREGISTERED;
+    case STEPGRAPH_FINDING_FORMER_STATE:
+        return STEPGRAPH_STEP_ALLOW_FORMER_STATE;
+    default:
+        return 0;
+    }
+}
+
+static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
+{
+    if (audit == NULL)
+        return;
+    stepgraph_audit_destroy(lane->audit);
+    lane->audit = audit;
+}
+
+bool sg__step_escaped(const stepgraph_step *step)
+{
+    for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++)
+        if (sg__audit_at(step->audit, i)->kind == STEPGRAPH_FINDING_ESCAPED)
+            return true;
+    return false;
+}
+
+void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)
+{
+    if (step->audit != NULL)
+        keep_audit(lane, sg__audit_copy(step->audit));
+}
+
+static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, char *words, size_t bytes)
+{
+    uint64_t n = audit->summary.faults;
+
+    if (n > 1)
+        snprintf(words, bytes, "%.280s (and %llu more); %.180s", f->text, (unsigned long long)n - 1, f->advice);
+    else
+        snprintf(words, bytes, "%.300s; %.200s", f->text, f->advice);
+}
+
+bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step)
+{
+    const stepgraph_audit *audit = step->audit;
+    stepgraph_finding found;
+    char words[512];
+
+    for (uint64_t i = 0; i < audit->summary.kept; i++) {
+        const stepgraph_finding *f = sg__audit_at(audit, i);
+        uint32_t flag = let_pass(f->kind);
+        if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
+            continue;
+        found = *f;
+        words_of(audit, &found, words, sizeof words);
+        sg__lane_keep_audit(lane, step);
+        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
+        return true;
+    }
+    return false;
+}
+
+/* The worst of what differs. */
+static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding **finding_out)
+{
+    static const struct {
+        uint32_t kind;
+        stepgraph_why why;
+    } order[] = {
+        {STEPGRAPH_FINDING_TOPOLOGY, STEPGRAPH_WHY_TOPOLOGY},
+        {STEPGRAPH_FINDING_MOVED_POINTER, STEPGRAPH_WHY_MOVED},
+        {STEPGRAPH_FINDING_CHANGING_SCALAR, STEPGRAPH_WHY_SCALAR},
+    };
+
+    for (size_t j = 0; j < sizeof order / sizeof *order; j++)
+        for (uint64_t i = 0; i < audit->summary.kept; i++)
+            if (sg__audit_at(audit, i)->fault != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
+                *finding_out = sg__audit_at(audit, i);
+                return order[j].why;
+            }
+    *finding_out = sg__audit_at(audit, 0);
+    return STEPGRAPH_WHY_MOVED;
+}
+
+void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
+{
+    lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
+    lane->timed_left = SG__TIMED_REPLAYS;
+    lane->checks_left = 0;
+    sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
+}
+
+/* Nothing stands against it but what nobody has seen yet. */
+static void pass(stepgraph_loop *loop, sg__lane *lane)
+{
+    drop_first(loop, lane);
+    if ((loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) != 0) {
+        sg__lane_proven(loop, lane);
+        return;
+    }
+    lane->phase = SG__PHASE_CHECK;
+    lane->checks_left = loop->config.check_steps;
+}
+
+stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
+{
+    const stepgraph_finding *finding;
+    stepgraph_audit *audit = NULL;
+    stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
+    stepgraph_why why;
+    char words[512];
+
+    *look = false;
+    if (status == STEPGRAPH_ERR_LOST)
+        return status;
+    if (status != STEPGRAPH_OK) {
+        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
+        return STEPGRAPH_OK;
+    }
+    keep_audit(lane, audit);
+    if (audit->summary.faults == 0) {
+        pass(loop, lane);
+        return STEPGRAPH_OK;
+    }
+    why = worst(audit, &finding);
+    words_of(audit, finding, words, sizeof words);
+    if (why == STEPGRAPH_WHY_TOPOLOGY)
+        sg__lane_failed(loop, lane, why, words);
+    else if (why == STEPGRAPH_WHY_SCALAR && again == NULL)
+        *look = true; /* Padding differs like this, and also between two recordings of the same step. */
+    else
+        sg__lane_move_down(loop, lane, why, words);
+    return STEPGRAPH_OK;
+}
+
+/* ---- after a step ------------------------------------------------------------------------------------------------ */
+
+void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
+{
+    char words[400];
+
+    if (lane->step->refusal[0] == '\0') {
+        lane->refused = 0;
+        return;
+    }
+    snprintf(words, sizeof words,
+             "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
+             lane->refused + 1, lane->step->refusal);
+    lane->step->refusal[0] = '\0';
+    if (++lane->refused >= SG__REFUSED_MAX)
+        sg__lane_failed(loop, lane, STEPGRAPH_WHY_UPDATE, words);
+}
+
+static bool by_clock(const stepgraph_loop *loop)
+{
+    return (loop->config.flags & STEPGRAPH_LOOP_IGNORE_CLOCK) == 0 &&
+           (loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0);
+}
+
+/* The loop's own verdict, once enough replays were timed. */
+static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
+    stepgraph_status status = stepgraph_step_get_verdict(lane->step, &v);
+    char words[160];
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    sg__log(
+        loop->session, STEPGRAPH_LOG_INFO,
+        "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed",
+        loop->name, (unsigned long long)lane->key,
+        v.answer == STEPGRAPH_WIN    ? "WIN"
+        : v.answer == STEPGRAPH_NULL ? "NULL"
+                                     : "UNKNOWN",
+        (long long)v.launches, (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
+    sg__lane_time(loop, lane);
+    if (!by_clock(loop) || v.rule_time != 0)
+        return STEPGRAPH_OK;
+    snprintf(words, sizeof words, "a step takes %.1f us launched and %.1f us replayed", v.step_us_fresh, v.step_us_replay);
+    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
+    return STEPGRAPH_OK;
+}
+
+static void judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
+{
+    const sg__stages *stages = &lane->step->stages;
+    double host = sg__series_median(&stages->host_us), device = sg__series_median(&stages->device_us), record;
+    double fresh = host > device ? host : device;
+    char words[160];
+
+    if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES || fresh < 0)
+        return;
+    record = sg__series_median(&lane->rerecord_us);
+    if (record <= fresh)
+        return;
+    snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew", fresh, record);
+    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
+}
+
+stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (lane->attempts > 0 && ++lane->since_failure >= SG__ATTEMPT_FORGET)
+        lane->attempts = 0;
+    if (lane->phase == SG__PHASE_RERECORD)
+        judge_rerecords(loop, lane);
+    else if (lane->timed_left > 0 && --lane->timed_left == 0)
+        status = judge_replays(loop, lane);
+    return status;
+}

@@ -1,0 +1,192 @@
+/*
+ * Inside a loop: a lane for each key, and the turn that is open.
+ *
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their
+ * bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ */
+#ifndef STEPGRAPH_LOOP_P_H
+#define STEPGRAPH_LOOP_P_H
+
+#include <stepgraph/loop.h>
+
+#include "check_shot.h"
+#include "step_p.h"
+#include "text.h"
+
+#define SG__LANES_MAX 64u
+
+/* Replays that are timed for the verdict, if not all are. */
+#define SG__TIMED_REPLAYS 16u
+/* Recordings that may fail, one after the other, before the lane stays fresh. */
+#define SG__ATTEMPTS_MAX 3u
+/* Launches until the first new attempt; each one after that waits four times as long. */
+#define SG__ATTEMPT_WAIT 16u
+/* Steps done by a graph after which earlier failures are forgotten. */
+#define SG__ATTEMPT_FORGET 256u
+/* Updates that the driver may refuse in a row. */
+#define SG__REFUSED_MAX 3u
+
+/* Where a lane stands. */
+typedef enum sg__phase {
+    SG__PHASE_WARM,
+    SG__PHASE_FIRST,  /* The first recording is next, */
+    SG__PHASE_SECOND, /* or the second. */
+    SG__PHASE_CHECK,  /* Steps are checked. */
+    SG__PHASE_REPLAY,
+    SG__PHASE_RERECORD,
+    SG__PHASE_FRESH
+} sg__phase;
+
+typedef struct sg__lane {
+    uint64_t key;
+    bool used;
+    sg__phase phase;
+    uint32_t why;
+    char words[512]; /* Why it is not replayed. */
+
+    stepgraph_step *step;  /* Warm runs, the second recording, and all that comes after. */
+    stepgraph_step *first; /* The first recording. */
+    stepgraph_audit *audit;
+    stepgraph_check *check;
+
+    uint32_t warm;           /* Warm runs so far. */
+    uint32_t checks_left;    /* Steps to be checked before the first replay. */
+    uint64_t until_check;    /* Replays until the next sampled one. */
+    bool planted;            /* A planted fault was seen, since the graph was recorded. */
+    uint32_t attempts;       /* Failed recordings in a row. */
+    bool final;              /* FRESH for good. */
+    uint64_t wait;           /* Turns until the next attempt. */
+    uint64_t since_failure;  /* Steps done by a graph. */
+    uint32_t refused;        /* Updates refused in a row. */
+    uint32_t timed_left;     /* Replays to be timed still. */
+    sg__series rerecord_us;  /* Host time of turns that record again. */
+    uint64_t last_turn;      /* Number of its last turn. */
+    uint64_t steps, replays; /* Done. */
+    uint64_t rerecords;
+    double first_us; /* Host time of the very first run, which enters no measurement; negative: none yet. */
+} sg__lane;
+
+/* A turn that must be taken again. */
+typedef struct sg__retry {
+    bool set;
+    uint64_t k, key;
+    uint32_t kind; /* 0: to be decided as for any turn. */
+    uint32_t why;
+    bool feed;
+} sg__retry;
+
+typedef struct sg__trace sg__trace;
+
+struct stepgraph_loop {
+    stepgraph_session *session;
+    char *name;
+    stepgraph_loop_config config;
+    stepgraph_check_config check; /* With enqueue set: what the host gave. */
+
+    sg__lane *lanes;  /* As many as graphs may live. */
+    sg__lane outside; /* For keys that no lane is free for. */
+    sg__lane *last;   /* Of the last turn; NULL: none. */
+    uint64_t turn;    /* Turns begun. */
+
+    /* The open turn. */
+    uint32_t open; /* Its kind; 0: none is. */
+    uint32_t why;
+    uint64_t k;
+    uint64_t start_ns;
+    stepgraph_step *look; /* The third recording; only in a turn that looks. */
+    sg__retry retry;
+
+    /* Images of pins: before rehearsals, and around checked steps. */
+    sg__shots shots;
+    unsigned int before, after;
+    bool has_images, rehearsing;
+
+    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches left them. */
+    sg__range *blocks; /* Where they stand, and where the first copy of each is. */
+    size_t n_blocks;
+    CUdeviceptr block_copies;
+    uint64_t block_bytes;
+
+    stepgraph_loop_stats stats;
+    double saved_us; /* By lanes that are gone. */
+    sg__text report;
+    sg__trace *trace; /* NULL: none is kept. */
+};
+
+/* loop_keys.c: the lane of a key, made if need be; &loop->outside where none is free. */
+stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **lane_out);
+/* One that exists, or NULL. */
+sg__lane *sg__lane_of(const stepgraph_loop *loop, uint64_t key);
+/* The step that a lane runs and records; made if need be. */
+stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out);
+/* Device memory that a new graph of this lane may take; 0: no limit. And the longest idle graph of another lane gives up its own.
+ */
+uint64_t sg__lane_room(stepgraph_loop *loop, sg__lane *lane);
+void sg__lane_make_room(stepgraph_loop *loop, sg__lane *lane);
+/* Forget graphs and recordings; the key and its counts stay. */
+void sg__lane_drop_graph(stepgraph_loop *loop, sg__lane *lane);
+void sg__lane_free(stepgraph_loop *loop, sg__lane *lane);
+bool sg__lane_has_graph(const sg__lane *lane);
+/* Measure this lane now? */
+void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane);
+
+/* loop_ladder.c */
+stepgraph_rung sg__lane_rung(const sg__lane *lane);
+/* To another phase, with a line in the log. words: NULL for those of the thread's error record. */
+void sg__lane_move(stepgraph_loop *loop, sg__lane *lane, sg__phase phase, stepgraph_why why, const char *words);
+/* A recording or a replay failed, for the reason in the thread's error record or in words: launch, and try again later, or not at
+ * all. */
+void sg__lane_failed(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
+/* Down to where every step is recorded, or, where the host does not want that, to where none is. */
+void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
+/* For good, unless the host drops what is known of the lane. */
+void sg__lane_stays_fresh(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
+/* Why a step could not be recorded, from the status of its end. */
+stepgraph_why sg__why_failed(stepgraph_status status);
+/* Whether the audit of a step found work that was not recorded, and so ran. */
+bool sg__step_escaped(const stepgraph_step *step);
+/* What the audit of a recording found, to be read by the host. */
+void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
+/* A recording was run: what of it does the host not allow to be replayed? Moves the lane if something is. */
+bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step);
+/* The second recording was run, or a third was made: compare, and move on. *look: a third one would tell. */
+stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look);
+/* A step was done by a graph: what the clock says, and how far failures lie back. */
+stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
+/* After an update that the driver refused, or did not. */
+void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
+/* Proven: from here on it is replayed. */
+void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
+
+/* loop_check.c */
+/* Images of STATE and OUTPUT pins, n of them; the first is saved. */
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n);
+stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups);
+void sg__loop_forget(stepgraph_loop *loop);
+/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped:
+ * some of it did, on other streams. */
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
+/* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
+ * moved. */
+stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);
+/* After it has: replay from the same state, compare, and judge. */
+stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);
+/* By callbacks, all at once. */
+stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k);
+
+/* loop_stats.c */
+uint64_t sg__loop_now_ns(void);
+double sg__lane_saved_us(const sg__lane *lane);
+/* Counts of a step that is going away. */
+void sg__loop_collect(stepgraph_loop *loop, const stepgraph_step *step);
+void sg__loop_count(stepgraph_loop *loop, sg__lane *lane, uint32_t kind, uint32_t why);
+
+/* loop_trace.c */
+stepgraph_status sg__trace_make(stepgraph_loop *loop);
+void sg__trace_free(stepgraph_loop *loop);
+/* Have the lane's step tell of device times. */
+void sg__trace_watch(stepgraph_loop *loop, sg__lane *lane);
+void sg__trace_turn(stepgraph_loop *loop, const sg__lane *lane, uint32_t kind, uint64_t end_ns);
+stepgraph_status sg__trace_write(stepgraph_loop *loop, sg__text *text);
+
+#endif

@@ -1,0 +1,1367 @@
+/* The loop: how it gets from the first step to a replay, what it does where there is none, and that every step is done once. */
+#include <stdbool.h>
+
+#include "support.h"
+
+enum { N = 64, BYTES = N * sizeof(float) };
+
+static stepgraph_loop *loop;
+static stepgraph_turn turn;
+static stepgraph_pin *weight, *fresh, *input, *rate, *loss;
+
+/* ---- a host ------------------------------------------------------------------------------------------------------ */
+
+static void log_line(void *user, int32_t level, const char *line)
+{
+    (void)user;
+    if (getenv("LOOP_LOG") != NULL)
+        fprintf(stderr, "[%d] %s\n", level, line);
+}
+
+static void open_with_log(void)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+
+    config.log = log_line;
+    config.log_level = STEPGRAPH_LOG_DEBUG;
+    reopen(&config);
+}
+
+static void setup(void)
+{
+    if (getenv("LOOP_LOG") != NULL)
+        open_with_log();
+    loop = NULL;
+    turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
+    weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
+    fresh = pin_make(session, STEPGRAPH_ROLE_SCRATCH, BYTES, "fresh");
+    input = pin_make(session, STEPGRAPH_ROLE_FEED, BYTES, "input");
+    rate = pin_make(session, STEPGRAPH_ROLE_CELL, sizeof(float), "rate");
+    loss = pin_make(session, STEPGRAPH_ROLE_OUTPUT, sizeof(float), "loss");
+}
+
+static void teardown(void)
+{
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+}
+
+static void loop_make(const stepgraph_loop_config *config)
+{
+    OK(stepgraph_loop_create(session, config, &loop));
+}
+
+static stepgraph_loop_config config_with(uint32_t flags)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    config.flags = flags;
+    config.name = "train";
+    return config;
+}
+
+static void feed(uint64_t k)
+{
+    float x[N];
+
+    for (int i = 0; i < N; i++)
+        x[i] = (float)((int)((k * 31 + (uint64_t)i * 7) % 17) - 8) / 16.0f;
+    OK(stepgraph_pin_feed(input, x, sizeof x));
+    OK(stepgraph_pin_feed_f32(rate, 1.0f / (float)(k + 2)));
+}
+
+static void launch_n(CUfunction function, unsigned threads, void **arguments)
+{
+    stepgraph_launch call = STEPGRAPH_LAUNCH_INIT;
+
+    call.function = function;
+    call.block[0] = threads;
+    call.arguments = arguments;
+    OK(stepgraph_session_launch(session, &call));
+}
+
+/* Out of place, and committed: what a graph can hold. */
+static void train(uint64_t k)
+{
+    CUdeviceptr to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input);
+    CUdeviceptr by = stepgraph_pin_address(rate), out = stepgraph_pin_address(loss);
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&to, &from, &x, &by, &n});
+    OK(stepgraph_pin_commit(weight, to));
+    launch_n(kernels.copyf, 1, (void *[]){&out, &from});
+}
+
+/* One step: as often as the loop wants. Answers the kind of the turn that did it. */
+static uint32_t take(uint64_t k, void (*step)(uint64_t))
+{
+    uint32_t kind;
+
+    do {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        if (turn.feed)
+            feed(k);
+        if (turn.run)
+            step(k);
+        kind = turn.kind;
+        OK(stepgraph_loop_end(loop, &turn));
+    } while (turn.again);
+    return kind;
+}
+
+static void go(uint64_t from, uint64_t to, void (*step)(uint64_t))
+{
+    for (uint64_t k = from; k < to; k++)
+        take(k, step);
+}
+
+static stepgraph_loop_stats stats_now(void)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    return stats;
+}
+
+#define TURNS(kind, want) ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_##kind], want)
+#define RUNG(want, reason)                                                                                                       \
+    do {                                                                                                                         \
+        stepgraph_loop_stats s_ = stats_now();                                                                                   \
+        ck_assert_msg(s_.rung == STEPGRAPH_RUNG_##want && s_.why == STEPGRAPH_WHY_##reason, "rung %s, %s: %s",                   \
+                      stepgraph_rung_name(s_.rung), stepgraph_why_name(s_.why), s_.words);                                       \
+    } while (0)
+
+/* What n steps without any loop leave in the weights; the pins are zero again afterwards. */
+static void without_loop(uint64_t n, void (*step)(uint64_t), float *to)
+{
+    float zeros[N] = {0};
+
+    for (uint64_t k = 0; k < n; k++) {
+        feed(k);
+        OK(stepgraph_session_flush(session));
+        step(k);
+    }
+    OK(stepgraph_pin_read(weight, to, BYTES));
+    OK(stepgraph_pin_write(weight, zeros, BYTES));
+    OK(stepgraph_pin_write(fresh, zeros, BYTES));
+}
+
+static void same_as(const float *want)
+{
+    float is[N];
+
+    OK(stepgraph_pin_read(weight, is, BYTES));
+    for (int i = 0; i < N; i++)
+        ck_assert_msg(memcmp(&is[i], &want[i], sizeof is[i]) == 0, "weight[%d] is %.9g instead of %.9g", i, (double)is[i],
+                      (double)want[i]);
+}
+
+/* *weight = *weight + 1, and nothing else. */
+static void count_one(uint64_t k)
+{
+    (void)k;
+    counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+}
+
+/* ---- to a replay --------------------------------------------------------------------------------------------------- */
+
+START_TEST(loop_ends_with_the_bytes_of_plain_launches)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    without_loop(50, train, want);
+    loop_make(&config);
+    go(0, 50, train);
+    same_as(want);
+    TURNS(WARMUP, 3);
+    TURNS(RECORD, 2);
+    TURNS(CHECK, 3);
+    TURNS(REPLAY, 42);
+    ck_assert_uint_eq(stats_now().steps, 50);
+    ck_assert_uint_eq(stats_now().checks_identical, 3);
+    ck_assert_uint_eq(stats_now().recordings, 2);
+    /* The second recording updates the executable of the first: there never are two. */
+    ck_assert_uint_eq(stats_now().instantiations, 1);
+    ck_assert_uint_eq(stats_now().updates, 1);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+START_TEST(k17_each_step_is_executed_once)
+{
+    const uint32_t flags[] = {0,
+                              STEPGRAPH_LOOP_NO_CHECK,
+                              STEPGRAPH_LOOP_RESTORE,
+                              STEPGRAPH_LOOP_RESTORE | STEPGRAPH_LOOP_NO_CHECK,
+                              STEPGRAPH_LOOP_TIMING,
+                              STEPGRAPH_LOOP_TRACE};
+    stepgraph_loop_config config = config_with(flags[_i]);
+
+    loop_make(&config);
+    for (uint64_t k = 0; k < 30; k++) {
+        take(k, count_one);
+        ck_assert_float_eq(pin_float(weight), (float)(k + 1));
+        ck_assert_uint_eq(stats_now().steps, k + 1);
+    }
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+static uint64_t rewound, rewinds;
+
+static stepgraph_status note_rewind(void *user, uint64_t k)
+{
+    *(uint64_t *)user = k;
+    rewinds++;
+    return STEPGRAPH_OK;
+}
+
+START_TEST(rehearsals_leave_no_trace)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_RESTORE);
+    float want[N];
+
+    without_loop(20, train, want);
+    config.warmup_runs = 5;
+    config.rewind = note_rewind;
+    config.user = &rewound;
+    rewinds = 0;
+    loop_make(&config);
+    go(0, 20, train);
+    same_as(want);
+    TURNS(REHEARSAL, 5);
+    TURNS(WARMUP, 0);
+    TURNS(RECORD, 2);
+    ck_assert_uint_eq(stats_now().steps, 20);
+    ck_assert_uint_eq(rewinds, 5);
+    ck_assert_uint_eq(rewound, 0);
+}
+END_TEST
+
+START_TEST(declared_steps_are_launched_and_no_recording_follows)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+    uint64_t recordings;
+
+    without_loop(60, train, want);
+    config.fresh_every = 10;
+    loop_make(&config);
+    go(0, 20, train);
+    recordings = stats_now().recordings;
+    go(20, 50, train);
+    turn.flags = STEPGRAPH_TURN_LAUNCH;
+    ck_assert_uint_eq(take(50, train), STEPGRAPH_TURN_FRESH);
+    ck_assert_uint_eq(take(51, train), STEPGRAPH_TURN_FRESH);
+    turn.flags = 0;
+    go(52, 60, train);
+    same_as(want);
+    TURNS(FRESH, 7);
+    ck_assert_uint_eq(stats_now().causes[STEPGRAPH_WHY_DECLARED], 7);
+    ck_assert_uint_eq(stats_now().recordings, recordings);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+START_TEST(replay_makes_no_other_driver_calls_than_a_step_without_loop)
+{
+    static const char *const entries[] = {
+        "cuMemAlloc",         "cuMemHostAlloc",      "cuEventRecord",  "cuEventQuery",
+        "cuEventSynchronize", "cuStreamSynchronize", "cuLaunchKernel", "cuGraphInstantiateWithParams",
+        "cuGraphUpload",      "cuCtxPushCurrent",    "cuCtxGetId"};
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+    unsigned long before[sizeof entries / sizeof *entries], launches;
+
+    loop_make(&config);
+    go(0, 40, count_one);
+    OK(stepgraph_session_wait(session));
+    launches = driver_calls("cuGraphLaunch");
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        before[i] = driver_calls(entries[i]);
+    for (uint64_t k = 40; k < 140; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        ck_assert_int_eq(turn.run, 0);
+        OK(stepgraph_loop_end(loop, &turn));
+    }
+    ck_assert_uint_eq(driver_calls("cuGraphLaunch") - launches, 100);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        ck_assert_msg(driver_calls(entries[i]) - before[i] <= (strcmp(entries[i], "cuCtxGetId") == 0 ? 100ul : 0ul),
+                      "%lu calls of %s", driver_calls(entries[i]) - before[i], entries[i]);
+}
+END_TEST
+
+START_TEST(checkpoint_is_loaded_between_steps_and_nothing_is_recorded_anew)
+{
+    stepgraph_loop_config config = config_with(0);
+    float saved[N], want[N], zeros[N] = {0};
+    uint64_t recordings;
+
+    without_loop(30, train, want);
+    loop_make(&config);
+    go(0, 15, train);
+    OK(stepgraph_pin_read(weight, saved, BYTES));
+    go(15, 25, train);
+    recordings = stats_now().recordings;
+    OK(stepgraph_pin_write(weight, zeros, BYTES));
+    OK(stepgraph_pin_write(weight, saved, BYTES));
+    go(15, 30, train);
+    same_as(want);
+    ck_assert_uint_eq(stats_now().recordings, recordings);
+}
+END_TEST
+
+/* ---- the ladder ------------------------------------------------------------------------------------------------------ */
+
+static CUdeviceptr moving[3];
+
+/* The new value stands elsewhere each time, as in a functional framework. */
+static void train_moving(uint64_t k)
+{
+    CUdeviceptr to = moving[k % 3], from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input),
+                by = stepgraph_pin_address(rate);
+    int n = N;
+
+    launch_n(kernels.update, N, (void *[]){&to, &from, &x, &by, &n});
+    OK(stepgraph_pin_commit(weight, to));
+}
+
+START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    for (int i = 0; i < 3; i++)
+        moving[i] = device_make(BYTES);
+    without_loop(60, train_moving, want);
+    config.step_flags = _i == 0 ? 0 : STEPGRAPH_STEP_ALLOW_UNREGISTERED;
+    loop_make(&config);
+    go(0, 60, train_moving);
+    same_as(want);
+    if (_i == 0)
+        RUNG(RERECORD, UNREGISTERED);
+    else
+        RUNG(RERECORD, MOVED);
+    ck_assert_uint_gt(stats_now().turns[STEPGRAPH_TURN_RERECORD], 50);
+    ck_assert_uint_eq(stats_now().updates_refused, 0);
+    ck_assert_uint_eq(stats_now().instantiations, 1);
+    ck_assert_uint_ge(stats_now().updates, stats_now().turns[STEPGRAPH_TURN_RERECORD] - 1);
+    ck_assert_ptr_nonnull(stepgraph_loop_audit(loop, 0));
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "0x"));
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+    for (int i = 0; i < 3; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
+/* A learning rate as a kernel argument. */
+static void train_by_value(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(weight), (float)(k % 7));
+}
+
+START_TEST(changing_scalar_is_recorded_every_step)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_NO_RERECORD);
+    float want[N];
+
+    without_loop(40, train_by_value, want);
+    rewinds = 0;
+    config.rewind = note_rewind;
+    config.user = &rewound;
+    loop_make(&config);
+    go(0, 40, train_by_value);
+    same_as(want);
+    if (_i == 0)
+        RUNG(RERECORD, SCALAR);
+    else
+        RUNG(FRESH, SCALAR);
+    /* A third recording told that it is no padding. */
+    TURNS(LOOK, 1);
+    ck_assert_uint_eq(rewinds, 1);
+    ck_assert_uint_eq(rewound, 4);
+    ck_assert_uint_eq(stats_now().steps, 40);
+}
+END_TEST
+
+/* It changes only after the recordings: the comparison cannot see it. */
+static void train_by_late_value(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(weight), k < 6 ? 1 : 2);
+}
+
+START_TEST(scalar_that_changes_later_is_found_by_the_check)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    loop_make(&config);
+    go(0, 20, train_by_late_value);
+    ck_assert_float_eq(pin_float(weight), 6 + 14 * 2);
+    RUNG(FRESH, DIVERGED);
+    ck_assert_uint_eq(stats_now().checks_diverged, 1);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "'weight'"));
+    TURNS(REPLAY, 0);
+}
+END_TEST
+
+static float late;
+
+static void train_by_schedule(uint64_t k)
+{
+    (void)k;
+    counted_inc(session, NULL, stepgraph_pin_address(weight), late);
+}
+
+START_TEST(sampled_check_finds_what_changes_in_production)
+{
+    stepgraph_loop_config config = config_with(0);
+    uint64_t k = 0;
+
+    config.check_every = 10;
+    late = 1;
+    loop_make(&config);
+    go(0, 40, train_by_schedule);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_ge(stats_now().checks_identical, 5);
+    ck_assert_float_eq(pin_float(weight), 40);
+    late = 2;
+    for (k = 40; k < 60 && stats_now().checks_diverged == 0; k++)
+        take(k, train_by_schedule);
+    RUNG(FRESH, DIVERGED);
+    ck_assert_uint_le(k, 52);
+}
+END_TEST
+
+START_TEST(dropped_graph_is_recorded_anew)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    late = 1;
+    loop_make(&config);
+    go(0, 20, train_by_schedule);
+    late = 2;
+    OK(stepgraph_loop_drop(loop, 0, "another learning rate"));
+    ck_assert_uint_eq(stats_now().graphs, 0);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "another learning rate"));
+    go(20, 40, train_by_schedule);
+    ck_assert_float_eq(pin_float(weight), 20 + 20 * 2);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().recordings, 4);
+}
+END_TEST
+
+START_TEST(pin_that_is_registered_anew_needs_no_more_than_a_drop)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], saved[N];
+
+    without_loop(40, train, want);
+    loop_make(&config);
+    go(0, 20, train);
+    OK(stepgraph_pin_read(weight, saved, BYTES));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_destroy(weight), "train");
+    OK(stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL));
+    drop_pin(weight);
+    weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
+    OK(stepgraph_pin_write(weight, saved, BYTES));
+    go(20, 40, train);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+/* Another number of kernels in each step. */
+static void train_in_forms(uint64_t k)
+{
+    for (uint64_t i = 0; i <= k % 3; i++)
+        counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+}
+
+START_TEST(k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    without_loop(400, train_in_forms, want);
+    loop_make(&config);
+    go(0, 400, train_in_forms);
+    same_as(want);
+    RUNG(FRESH, TOPOLOGY);
+    ck_assert_uint_le(stats_now().recordings, 6);
+    ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_TOPOLOGY], 380);
+}
+END_TEST
+
+/* By value, and from step 20 on in two forms. */
+static void train_by_value_in_forms(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(weight), (float)(k % 5));
+    if (k >= 20 && k % 2 == 0)
+        counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+}
+
+START_TEST(k16_refused_updates_end_in_launches_and_say_why)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    without_loop(600, train_by_value_in_forms, want);
+    loop_make(&config);
+    go(0, 20, train_by_value_in_forms);
+    RUNG(RERECORD, SCALAR);
+    go(20, 25, train_by_value_in_forms);
+    RUNG(FRESH, UPDATE);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "TOPOLOGY_CHANGED"));
+    ck_assert_uint_eq(stats_now().updates_refused, 3);
+    go(25, 600, train_by_value_in_forms);
+    same_as(want);
+    ck_assert_uint_le(stats_now().recordings, 30);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
+}
+END_TEST
+
+/* Waits for the stream, which no recording survives. */
+static void train_waiting(uint64_t k)
+{
+    count_one(k);
+    (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(broken_recordings_end_in_launches_after_three_attempts)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    loop_make(&config);
+    go(0, 500, train_waiting);
+    ck_assert_float_eq(pin_float(weight), 500);
+    RUNG(FRESH, BROKEN);
+    ck_assert_uint_eq(stats_now().recordings_failed, 3);
+    ck_assert_uint_eq(stats_now().retries, 3);
+    ck_assert_uint_eq(stats_now().steps, 500);
+    ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_WARMUP] + stats_now().turns[STEPGRAPH_TURN_FALLBACK], 500);
+}
+END_TEST
+
+static bool waits;
+
+static void train_waiting_at_first(uint64_t k)
+{
+    count_one(k);
+    if (waits)
+        (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(broken_recording_is_tried_again_later)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    loop_make(&config);
+    waits = true;
+    go(0, 10, train_waiting_at_first);
+    RUNG(FRESH, BROKEN);
+    waits = false;
+    go(10, 100, train_waiting_at_first);
+    ck_assert_float_eq(pin_float(weight), 100);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+static CUdeviceptr pageable_to;
+
+/* A copy from the host's own memory, which a replay would read again. */
+static void train_from_host(uint64_t k)
+{
+    static float value;
+
+    value = (float)k;
+    count_one(k);
+    CU(MemcpyHtoDAsync(pageable_to, &value, sizeof value, stream));
+}
+
+START_TEST(refused_recording_is_launched_and_the_audit_is_kept)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    pageable_to = stepgraph_pin_address(fresh);
+    loop_make(&config);
+    go(0, 300, train_from_host);
+    ck_assert_float_eq(pin_float(weight), 300);
+    RUNG(FRESH, REFUSED);
+    ck_assert_uint_eq(stats_now().recordings_failed, 3);
+    ck_assert_ptr_nonnull(stepgraph_loop_audit(loop, 0));
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), "host memory"));
+}
+END_TEST
+
+static stepgraph_pin *beside;
+static CUstream elsewhere;
+
+/* One launch goes to another stream, runs while the rest is recorded, and would run again with the step. */
+static void train_escaping(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(beside);
+
+    count_one(k);
+    OK(counted(session, elsewhere, kernels.inc, (void *[]){&p, &(float){1}}));
+}
+
+START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(&config);
+    for (uint64_t k = 0; k < 100; k++) {
+        spin(stream, k == 3 ? 20 : 0); /* The copy of the pins comes late. */
+        take(k, train_escaping);
+        CU(StreamSynchronize(elsewhere));
+    }
+    ck_assert_float_eq(pin_float(weight), 100);
+    ck_assert_float_eq(pin_float(beside), 100);
+    RUNG(FRESH, REFUSED);
+    ck_assert_uint_eq(stats_now().recordings_failed, 3);
+}
+END_TEST
+
+START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
+{
+    stepgraph_loop_config config = config_with(0);
+    CUdeviceptr memory = device_make(BYTES);
+    float saved[N], want[N];
+
+    without_loop(60, train, want);
+    drop_pin(weight);
+    weight = pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, BYTES, "weight");
+    config.liveness_every = 1;
+    loop_make(&config);
+    go(0, 20, train);
+    RUNG(REPLAY, NONE);
+    OK(stepgraph_pin_read(weight, saved, BYTES));
+
+    /* The host moves its weights without a word, and finds out at the next step. */
+    device_drop(memory);
+    memory = device_make(BYTES);
+    OK(stepgraph_loop_begin(loop, 20, &turn));
+    ck_assert_int_eq(turn.run, 0);
+    feed(20);
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert_int_eq(turn.again, 1);
+    ck_assert_uint_eq(turn.why, STEPGRAPH_WHY_REPLAY);
+    ck_assert_uint_eq(stats_now().steps, 20);
+    drop_pin(weight);
+    weight = pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, BYTES, "weight");
+    OK(stepgraph_pin_write(weight, saved, BYTES));
+    OK(stepgraph_loop_begin(loop, 20, &turn));
+    ck_assert_int_eq(turn.run, 1);
+    ck_assert_int_eq(turn.feed, 0);
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_FALLBACK);
+    train(20);
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert_int_eq(turn.again, 0);
+    go(21, 60, train);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().retries, 1);
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+    drop_pin(weight);
+}
+END_TEST
+
+/* ---- proofs ---------------------------------------------------------------------------------------------------------- */
+
+/* An evaluation: no state is changed. */
+static void evaluate(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), x = stepgraph_pin_address(input);
+
+    (void)k;
+    launch_n(kernels.copyf, 1, (void *[]){&out, &x});
+}
+
+START_TEST(step_without_state_proves_nothing_and_is_replayed_only_if_allowed)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_ALLOW_UNPROVEN);
+
+    loop_make(&config);
+    go(0, 30, evaluate);
+    if (_i == 0)
+        RUNG(RERECORD, UNPROVEN);
+    else
+        RUNG(REPLAY, NONE);
+    ck_assert_uint_ge(stats_now().checks_unproven, 1);
+}
+END_TEST
+
+static CUdeviceptr hidden;
+
+static void train_hidden(uint64_t k)
+{
+    (void)k;
+    counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+    counted_inc(session, NULL, hidden, 1);
+}
+
+START_TEST(memory_without_a_pin_is_never_changed_twice)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_NO_CHECK);
+
+    hidden = device_make(sizeof(float));
+    config.step_flags = STEPGRAPH_STEP_ALLOW_UNREGISTERED;
+    loop_make(&config);
+    go(0, 30, train_hidden);
+    ck_assert_float_eq(pin_float(weight), 30);
+    ck_assert_float_eq(float_at(hidden), 30);
+    if (_i == 0) {
+        RUNG(RERECORD, UNPROVEN);
+        ck_assert_uint_eq(stats_now().checks_failed, 1);
+    } else {
+        RUNG(REPLAY, NONE);
+    }
+}
+END_TEST
+
+START_TEST(outputs_of_other_steps_survive_a_check)
+{
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_pin *other = pin_make(session, STEPGRAPH_ROLE_OUTPUT, sizeof(float), "other");
+    float one = 1;
+
+    OK(stepgraph_pin_write(other, &one, sizeof one));
+    loop_make(&config);
+    go(0, 20, train);
+    RUNG(REPLAY, NONE);
+    ck_assert_float_eq(pin_float(other), 1);
+}
+END_TEST
+
+static stepgraph_arena *arena;
+static uint64_t held;
+
+/* A block that lives from step to step and is changed by each, and one that does not. */
+static void train_in_arena(uint64_t k)
+{
+    uint64_t block = 0;
+
+    count_one(k);
+    OK(stepgraph_arena_alloc(arena, 4, "temporary", &block));
+    OK(counted(session, NULL, kernels.copyf, (void *[]){&block, &held}));
+    OK(counted(session, NULL, kernels.axpb, (void *[]){&held, &block, &(float){1}}));
+    OK(stepgraph_arena_free(arena, block));
+}
+
+START_TEST(blocks_that_the_host_holds_are_put_back_by_checks)
+{
+    stepgraph_arena_config options = STEPGRAPH_ARENA_CONFIG_INIT;
+    stepgraph_loop_config config = config_with(0);
+
+    options.bytes = 1 << 16;
+    OK(stepgraph_arena_create(session, &options, &arena));
+    OK(stepgraph_arena_alloc(arena, 4, "held", &held));
+    put_float(held, 0);
+    config.check_every = 5;
+    loop_make(&config);
+    for (uint64_t k = 0; k < 60; k++) {
+        take(k, train_in_arena);
+        ck_assert_float_eq(float_at(held), (float)(k + 1));
+    }
+    ck_assert_float_eq(pin_float(weight), 60);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_gt(stats_now().checks_identical, 10);
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+    OK(stepgraph_arena_destroy(arena));
+}
+END_TEST
+
+/* Recorded while it takes long, launched while it does not. */
+static void train_slowly_at_first(uint64_t k)
+{
+    unsigned long long ns = k < 5 ? 400000000ull : 0;
+
+    count_one(k);
+    OK(counted(session, NULL, kernels.spin, (void *[]){&ns}));
+}
+
+START_TEST(replay_that_hangs_in_a_check_is_told_and_nothing_waits)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.warmup_runs = 1;
+    config.timeout_ns = 100000000;
+    loop_make(&config);
+    for (uint64_t k = 2; k < 5; k++)
+        take(k, train_slowly_at_first);
+    OK(stepgraph_loop_begin(loop, 5, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_CHECK);
+    OK(stepgraph_session_wait(session)); /* What comes now hangs, not what came before. */
+    train_slowly_at_first(5);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_loop_end(loop, &turn), "step 5", "did not come to an end");
+    RUNG(FRESH, DIVERGED);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_loop_begin(loop, 6, &turn), "hangs");
+    CU(StreamSynchronize(stream));
+    OK(stepgraph_session_wait(session));
+    ck_assert_uint_eq(take(6, count_one), STEPGRAPH_TURN_FALLBACK);
+}
+END_TEST
+
+static stepgraph_status enqueue_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    train(k);
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status feed_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    feed(k);
+    return STEPGRAPH_OK;
+}
+
+START_TEST(check_by_callbacks_costs_no_turn)
+{
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    float want[N];
+
+    without_loop(30, train, want);
+    check.enqueue = enqueue_back;
+    check.feed = feed_back;
+    config.check = &check;
+    loop_make(&config);
+    go(0, 30, train);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    TURNS(CHECK, 0);
+    TURNS(REPLAY, 25);
+    ck_assert_uint_eq(stats_now().checks_identical, 1);
+    ck_assert_ptr_nonnull(stepgraph_loop_check(loop, 0));
+}
+END_TEST
+
+static bool breaks;
+
+static void train_by_value_and_break(uint64_t k)
+{
+    train_by_value(k);
+    if (breaks)
+        (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(copy_of_the_pins_is_not_used_for_another_turn)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    breaks = false;
+    without_loop(40, train_by_value, want);
+    loop_make(&config);
+    go(0, 20, train_by_value_and_break);
+    RUNG(RERECORD, SCALAR);
+    /* A recording of another key is prepared for, and cannot begin. */
+    turn.key = 1;
+    go(20, 23, train_by_value_and_break);
+    driver_fails("cuStreamBeginCapture", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(take(23, train_by_value_and_break), STEPGRAPH_TURN_FALLBACK);
+    no_driver_fails();
+    go(24, 30, train_by_value_and_break);
+    turn.key = 0;
+    breaks = true;
+    ck_assert_uint_eq(take(30, train_by_value_and_break), STEPGRAPH_TURN_FALLBACK);
+    breaks = false;
+    go(31, 40, train_by_value_and_break);
+    same_as(want);
+}
+END_TEST
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------ */
+
+static void go_keys(uint64_t from, uint64_t to, uint64_t keys)
+{
+    for (uint64_t k = from; k < to; k++) {
+        turn.key = k % keys;
+        take(k, count_one);
+    }
+}
+
+START_TEST(each_key_has_a_graph)
+{
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_loop_graph graph = STEPGRAPH_LOOP_GRAPH_INIT;
+
+    loop_make(&config);
+    go_keys(0, 80, 3);
+    ck_assert_float_eq(pin_float(weight), 80);
+    ck_assert_uint_eq(stats_now().graphs, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        OK(stepgraph_loop_get_graph(loop, i, &graph));
+        ck_assert_uint_eq(graph.key, i);
+        ck_assert_uint_eq(graph.rung, STEPGRAPH_RUNG_REPLAY);
+        ck_assert_uint_eq(graph.nodes, 1);
+        ck_assert_uint_gt(graph.device_bytes, 0);
+        ck_assert_uint_gt(graph.host_bytes, 0);
+    }
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_get_graph(loop, 3, &graph), "index 3");
+}
+END_TEST
+
+START_TEST(k25_keys_beyond_the_bound_are_launched_and_not_recorded_in_turn)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.max_graphs = 2;
+    loop_make(&config);
+    go_keys(0, 600, 3);
+    ck_assert_float_eq(pin_float(weight), 600);
+    ck_assert_uint_eq(stats_now().recordings, 4);
+    ck_assert_uint_eq(stats_now().graphs, 2);
+    ck_assert_uint_eq(stats_now().causes[STEPGRAPH_WHY_BOUND], 200);
+}
+END_TEST
+
+START_TEST(k25_least_recently_used_graph_makes_room)
+{
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_loop_graph graph = STEPGRAPH_LOOP_GRAPH_INIT;
+
+    config.max_graphs = 2;
+    loop_make(&config);
+    go_keys(0, 40, 2);
+    turn.key = 0;
+    for (uint64_t k = 40; k < 60; k++)
+        take(k, count_one);
+    turn.key = 7;
+    for (uint64_t k = 60; k < 80; k++)
+        take(k, count_one);
+    ck_assert_float_eq(pin_float(weight), 80);
+    ck_assert_uint_eq(stats_now().graphs_dropped, 1);
+    ck_assert_uint_eq(stats_now().graphs, 2);
+    OK(stepgraph_loop_get_graph(loop, 0, &graph));
+    ck_assert_uint_eq(graph.key, 0);
+    OK(stepgraph_loop_get_graph(loop, 1, &graph));
+    ck_assert_uint_eq(graph.key, 7);
+    ck_assert_uint_eq(graph.rung, STEPGRAPH_RUNG_REPLAY);
+}
+END_TEST
+
+START_TEST(k25_graph_beyond_the_budget_is_not_made)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.graph_bytes = 100;
+    loop_make(&config);
+    go(0, 100, count_one);
+    ck_assert_float_eq(pin_float(weight), 100);
+    RUNG(FRESH, MEMORY);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "budget"));
+    ck_assert_uint_eq(stats_now().instantiations, 0);
+}
+END_TEST
+
+/* Gradients are accumulated over some micro-steps, and then the weights are updated: two graphs. */
+static void accumulate(uint64_t k)
+{
+    CUdeviceptr gradient = stepgraph_pin_address(fresh), x = stepgraph_pin_address(input), by = stepgraph_pin_address(rate);
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&gradient, &gradient, &x, &by, &n});
+}
+
+static void apply(uint64_t k)
+{
+    CUdeviceptr w = stepgraph_pin_address(weight), gradient = stepgraph_pin_address(fresh), by = stepgraph_pin_address(rate);
+    float zero = 0;
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&w, &w, &gradient, &by, &n});
+    launch_n(kernels.setv, 1, (void *[]){&gradient, &zero});
+}
+
+START_TEST(accumulation_takes_a_graph_for_each_phase)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], zeros[N] = {0};
+
+    drop_pin(fresh);
+    fresh = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "gradient");
+    for (uint64_t k = 0; k < 120; k++) {
+        feed(k);
+        OK(stepgraph_session_flush(session));
+        (k % 4 == 3 ? apply : accumulate)(k);
+    }
+    OK(stepgraph_pin_read(weight, want, BYTES));
+    OK(stepgraph_pin_write(weight, zeros, BYTES));
+    OK(stepgraph_pin_write(fresh, zeros, BYTES));
+    loop_make(&config);
+    for (uint64_t k = 0; k < 120; k++) {
+        turn.key = k % 4 == 3 ? 1 : 0;
+        take(k, turn.key == 1 ? apply : accumulate);
+    }
+    same_as(want);
+    ck_assert_uint_eq(stats_now().graphs, 2);
+    ck_assert_uint_gt(stats_now().turns[STEPGRAPH_TURN_REPLAY], 100);
+}
+END_TEST
+
+/* ---- misuse, and giving up -------------------------------------------------------------------------------------------- */
+
+START_TEST(turn_that_is_to_be_taken_again_cannot_be_left)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_RESTORE);
+
+    loop_make(&config);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "open");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "open");
+    count_one(0);
+    OK(stepgraph_loop_end(loop, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "no turn is open");
+    ck_assert_int_eq(turn.again, 1);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 1, &turn), "step 0", "again");
+    turn.key = 1;
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "step 0", "again");
+    turn.key = 0;
+    OK(stepgraph_loop_cancel(loop));
+    go(0, 20, count_one);
+    ck_assert_float_eq(pin_float(weight), 20);
+}
+END_TEST
+
+START_TEST(any_turn_can_be_cancelled)
+{
+    stepgraph_loop_config config = config_with(_i % 2 == 0 ? 0 : STEPGRAPH_LOOP_RESTORE);
+    uint64_t cancelled = 0;
+
+    if (_i >= 2)
+        config.fresh_every = 5;
+    loop_make(&config);
+    for (uint64_t k = 0; k < 40; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        if (turn.kind != STEPGRAPH_TURN_WARMUP && turn.kind != STEPGRAPH_TURN_FRESH && turn.kind != STEPGRAPH_TURN_CHECK) {
+            /* Nothing has run yet, or it is undone. */
+            if (turn.run)
+                count_one(k);
+            OK(stepgraph_loop_cancel(loop));
+            ck_assert_uint_eq(stats_now().cancelled, ++cancelled);
+            OK(stepgraph_loop_cancel(loop));
+            ck_assert_uint_eq(stats_now().cancelled, cancelled);
+        } else {
+            OK(stepgraph_loop_cancel(loop));
+            cancelled++;
+        }
+        take(k, count_one);
+    }
+    ck_assert_float_eq(pin_float(weight), 40);
+    ck_assert_uint_eq(stats_now().steps, 40);
+}
+END_TEST
+
+START_TEST(loop_can_be_destroyed_in_any_turn)
+{
+    stepgraph_loop_config config = config_with(_i >= 20 ? STEPGRAPH_LOOP_RESTORE : 0);
+
+    loop_make(&config);
+    go(0, (uint64_t)_i % 20, train);
+    OK(stepgraph_loop_begin(loop, (uint64_t)_i % 20, &turn));
+    if (turn.run)
+        train(0);
+}
+END_TEST
+
+START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
+{
+    stepgraph_loop_config config = config_with(0);
+    uint64_t forgotten = _i == 0 ? 20 : 8; /* A replay like any other, or the first one, behind the last check. */
+    float want[N];
+
+    without_loop(30, train, want);
+    config.step_flags = STEPGRAPH_STEP_STRICT_FEEDS;
+    loop_make(&config);
+    go(0, forgotten, train);
+    OK(stepgraph_loop_begin(loop, forgotten, &turn));
+    ck_assert_int_eq(turn.feed, 1);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
+    go(forgotten, 30, train);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    stepgraph_loop_config config = config_with(1u << 31);
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "flags");
+    config = config_with(0);
+    config.max_graphs = 65;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "64");
+    config = config_with(0);
+    config.step_flags = 1u << 31;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "flags");
+    config = config_with(0);
+    config.check = &check;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "enqueue");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(NULL, NULL, &loop), "session");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, NULL, NULL), "loop_out");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_begin(NULL, 0, &turn), "loop");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_end(NULL, &turn), "loop");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_cancel(NULL), "loop");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_drop(NULL, 0, NULL), "loop");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_report(NULL, 1, &(const char *){NULL}), "loop");
+    loop_make(NULL);
+    turn.flags = 1u << 31;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_begin(loop, 0, &turn), "flags");
+    turn.flags = 0;
+    turn.key = STEPGRAPH_KEY_ALL;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_begin(loop, 0, &turn), "key");
+    turn.key = 0;
+    turn.size = 8;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_begin(loop, 0, &turn), "size");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "begin");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_get_verdict(loop, 0, &(stepgraph_verdict)STEPGRAPH_VERDICT_INIT), "key 0");
+}
+END_TEST
+
+/* ---- reports ------------------------------------------------------------------------------------------------------------ */
+
+static void train_marked(uint64_t k)
+{
+    OK(stepgraph_step_mark(turn.step, "forward"));
+    train(k);
+    OK(stepgraph_step_mark(turn.step, "update"));
+    count_one(k);
+}
+
+static void balanced(const char *json)
+{
+    int depth = 0, quoted = 0;
+
+    for (; *json != '\0'; json++) {
+        if (*json == '\\')
+            json++;
+        else if (*json == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += *json == '{' || *json == '[' ? 1 : *json == '}' || *json == ']' ? -1 : 0;
+        ck_assert_int_ge(depth, 0);
+    }
+    ck_assert_int_eq(depth, 0);
+    ck_assert_int_eq(quoted, 0);
+}
+
+START_TEST(reports_tell_stages_counts_and_the_verdict)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_TRACE);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    const char *text = NULL;
+
+    config.warmup_runs = 4;
+    loop_make(&config);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    balanced(text);
+    go(0, 50, train_marked);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
+    ck_assert_msg(lacks(text, (const char *[]){"loop 'train'", "50 steps", "forward", "update", "verdict", "replay", "checks",
+                                               NULL}) == NULL,
+                  "%s", text);
+    if (getenv("LOOP_LOG") != NULL)
+        puts(text);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    ck_assert_ptr_null(lacks(text, (const char *[]){"\"stages\"", "\"forward\"", "\"verdict\"", "\"rung\": \"replay\"", NULL}));
+    balanced(text);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    ck_assert_ptr_null(
+        lacks(text, (const char *[]){"\"traceEvents\"", "step 0: warm-up", "step 49: replay", "\"tid\": 2", "forward", NULL}));
+    balanced(text);
+    if (getenv("LOOP_LOG") != NULL)
+        puts(text);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_report(loop, 9, &text), "form");
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.missing, 0);
+    ck_assert_int_eq(verdict.launches, 3);
+    OK(stepgraph_loop_begin(loop, 50, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text), "open");
+}
+END_TEST
+
+START_TEST(trace_is_kept_only_if_asked_for)
+{
+    const char *text = NULL;
+
+    loop_make(NULL);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text), "STEPGRAPH_LOOP_TRACE");
+}
+END_TEST
+
+START_TEST(verdict_is_known_after_the_first_replays_and_measuring_stops)
+{
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_IGNORE_CLOCK);
+
+    loop_make(&config);
+    go(0, 60, train);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.missing, 0);
+    ck_assert_uint_ne(verdict.answer, STEPGRAPH_UNKNOWN);
+    ck_assert_uint_eq(verdict.timed_replays, 16);
+    ck_assert_double_ne(stats_now().seconds_saved, 0);
+}
+END_TEST
+
+START_TEST(slower_than_launching_goes_back_to_launching)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+
+    /* A graph of one kernel can win or lose; either way the steps are right, and the rung is told. */
+    loop_make(&config);
+    go(0, 60, count_one);
+    ck_assert_float_eq(pin_float(weight), 60);
+    if (stats_now().rung != STEPGRAPH_RUNG_REPLAY)
+        RUNG(FRESH, CLOCK);
+}
+END_TEST
+
+/* ---- what the driver does not let it do -------------------------------------------------------------------------------- */
+
+static const char *const entries[] = {
+    "cuGraphInstantiateWithParams",
+    "cuGraphExecUpdate",
+    "cuGraphUpload",
+    "cuGraphLaunch",
+    "cuStreamBeginCapture",
+    "cuMemAlloc",
+    "cuMemHostAlloc",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventElapsedTime",
+    "cuMemcpyHtoDAsync",
+    "cuMemcpyDtoHAsync",
+    "cuMemsetD8Async",
+    "cuStreamSynchronize",
+    "cuMemGetInfo",
+    "cuGraphGetNodes",
+    "cuGraphKernelNodeGetParams",
+    "cuStreamGetCaptureInfo",
+    "cuEventSynchronize",
+};
+
+/* The host gives up where the loop tells it to, and takes the step again where it can. */
+START_TEST(failing_driver_call_is_told_or_lived_with)
+{
+    const char *entry = entries[_i];
+
+    for (unsigned nth = 1; nth <= 12; nth++) {
+        stepgraph_loop_config config = config_with(nth % 2 == 0 ? STEPGRAPH_LOOP_RESTORE : 0);
+        float zeros[N] = {0};
+        uint64_t told = 0;
+
+        unit_leaves_objects(1);
+        OK(stepgraph_pin_write(weight, zeros, BYTES));
+        config.check_every = 4;
+        loop_make(&config);
+        for (uint64_t k = 0; k < 30; k++) {
+            stepgraph_status status;
+            if (k == 1)
+                driver_fails(entry, nth, CUDA_ERROR_OUT_OF_MEMORY);
+            do {
+                status = stepgraph_loop_begin(loop, k, &turn);
+                if (status != STEPGRAPH_OK)
+                    break;
+                if (turn.run)
+                    (void)counted(session, NULL, kernels.inc,
+                                  (void *[]){&(CUdeviceptr){stepgraph_pin_address(weight)}, &(float){1}});
+                status = stepgraph_loop_end(loop, &turn);
+            } while (status == STEPGRAPH_OK && turn.again);
+            if (status != STEPGRAPH_OK) {
+                ck_assert_int_gt(strlen(last_words()), 0);
+                told++;
+                no_driver_fails();
+                OK(stepgraph_loop_cancel(loop));
+            }
+        }
+        no_driver_fails();
+        /* A step whose end told of a failure may be done or not; all others are done once. */
+        ck_assert_float_le(pin_float(weight), 30);
+        ck_assert_float_ge(pin_float(weight), 30 - (float)told);
+        ck_assert_uint_le(told, 1);
+        stepgraph_loop_destroy(loop);
+        loop = NULL;
+    }
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("loop");
+    TCase *replays = unit_case(suite, "replays"), *ladder = unit_case(suite, "ladder"), *proofs = unit_case(suite, "proofs");
+    TCase *keys = unit_case(suite, "keys"), *misuse = unit_case(suite, "misuse"), *reports = unit_case(suite, "reports");
+    TCase *failures = unit_case(suite, "failures");
+    TCase *all[] = {replays, ladder, proofs, keys, misuse, reports, failures};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tcase_add_checked_fixture(all[i], setup, teardown);
+        tcase_set_timeout(all[i], 60);
+    }
+    tcase_add_test(replays, loop_ends_with_the_bytes_of_plain_launches);
+    tcase_add_loop_test(replays, k17_each_step_is_executed_once, 0, 6);
+    tcase_add_test(replays, rehearsals_leave_no_trace);
+    tcase_add_test(replays, declared_steps_are_launched_and_no_recording_follows);
+    add_controlled_test(replays, replay_makes_no_other_driver_calls_than_a_step_without_loop);
+    tcase_add_test(replays, checkpoint_is_loaded_between_steps_and_nothing_is_recorded_anew);
+
+    tcase_add_loop_test(ladder, moved_pointer_is_recorded_every_step_and_updated_in_place, 0, 2);
+    tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
+    tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
+    tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
+    tcase_add_test(ladder, dropped_graph_is_recorded_anew);
+    tcase_add_test(ladder, pin_that_is_registered_anew_needs_no_more_than_a_drop);
+    tcase_add_test(ladder, k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings);
+    tcase_add_test(ladder, k16_refused_updates_end_in_launches_and_say_why);
+    tcase_add_test(ladder, broken_recordings_end_in_launches_after_three_attempts);
+    tcase_add_test(ladder, broken_recording_is_tried_again_later);
+    tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
+    tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
+    tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
+
+    tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
+    tcase_add_loop_test(proofs, memory_without_a_pin_is_never_changed_twice, 0, 2);
+    tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
+    tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);
+    tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
+    add_controlled_test(proofs, copy_of_the_pins_is_not_used_for_another_turn);
+    tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
+
+    tcase_add_test(keys, each_key_has_a_graph);
+    tcase_add_test(keys, k25_keys_beyond_the_bound_are_launched_and_not_recorded_in_turn);
+    tcase_add_test(keys, k25_least_recently_used_graph_makes_room);
+    tcase_add_test(keys, k25_graph_beyond_the_budget_is_not_made);
+    tcase_add_test(keys, accumulation_takes_a_graph_for_each_phase);
+
+    tcase_add_test(misuse, turn_that_is_to_be_taken_again_cannot_be_left);
+    tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
+    tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);
+    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 2);
+    tcase_add_test(misuse, options_are_checked);
+
+    tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
+    tcase_add_test(reports, trace_is_kept_only_if_asked_for);
+    tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
+    tcase_add_test(reports, slower_than_launching_goes_back_to_launching);
+
+    add_controlled_loop_test(failures, failing_driver_call_is_told_or_lived_with, 0, (int)(sizeof entries / sizeof *entries));
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
