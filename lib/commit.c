@@ -30,6 +30,20 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
     return status;
 }
 
+stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n)
+{
+    sg__range *larger;
+
+    if (n <= session->ranges_room)
+        return STEPGRAPH_OK;
+    larger = realloc(session->ranges, n * sizeof *larger);
+    if (larger == NULL)
+        return sg__fail_memory("host", n * sizeof *larger);
+    session->ranges = larger;
+    session->ranges_room = n;
+    return STEPGRAPH_OK;
+}
+
 stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ranges, size_t n)
 {
     stepgraph_status status;
@@ -197,13 +211,9 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to commit: the session, the pins or the addresses are NULL");
     if (n == 0)
         return STEPGRAPH_OK;
-    if (n > session->ranges_room) {
-        ranges = realloc(session->ranges, n * sizeof *ranges);
-        if (ranges == NULL)
-            return sg__fail_memory("host", n * sizeof *ranges);
-        session->ranges = ranges;
-        session->ranges_room = n;
-    }
+    status = sg__ranges_room(session, n);
+    if (status != STEPGRAPH_OK)
+        return status;
     ranges = session->ranges;
 
     session->commit_serial++;

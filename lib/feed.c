@@ -232,18 +232,15 @@ static void carry_over(sg__bank *bank)
 /* Adopted feeds live elsewhere: from the bank to their own places, in one launch. */
 static stepgraph_status scatter(stepgraph_session *session, const sg__bank *bank)
 {
-    sg__range *ranges = malloc(bank->n_adopted * sizeof *ranges);
-    stepgraph_status status;
+    stepgraph_status status = sg__ranges_room(session, bank->n_adopted);
     size_t n = 0;
 
-    if (ranges == NULL)
-        return sg__fail_memory("host", bank->n_adopted * sizeof *ranges);
+    if (status != STEPGRAPH_OK)
+        return status;
     for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
         if (pin->adopted && pin->fed_round == bank->round)
-            ranges[n++] = (sg__range){.a = pin->address, .b = bank->base + pin->offset, .bytes = pin->bytes};
-    status = n > 0 ? sg__commit_now(session, ranges, n) : STEPGRAPH_OK;
-    free(ranges);
-    return status;
+            session->ranges[n++] = (sg__range){.a = pin->address, .b = bank->base + pin->offset, .bytes = pin->bytes};
+    return n > 0 ? sg__commit_now(session, session->ranges, n) : STEPGRAPH_OK;
 }
 
 static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)

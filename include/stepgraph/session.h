@@ -48,7 +48,7 @@ typedef struct stepgraph_session_config {
     uint32_t feed_slots;        /**< Steps that the host may feed ahead of the device. 0: 8. At least 2, at most 64. */
     uint64_t feed_bytes;        /**< Device bytes set aside for feeds and cells, so that all of them travel in one copy. 0: 1 MiB.
                                      More is added when needed, at the price of one more copy per step. Page-locked host memory of
-                                     feed_slots times as much goes with it. */
+                                     twice feed_slots times as much goes with it. */
     stepgraph_status (*drain)(void *user); /**< For hosts that launch from another thread: returns once all work the host has queued
                                      has reached the driver. NULL: the host launches from the threads it calls us from. */
     void *drain_user;           /**< Passed to @c drain. */

@@ -279,10 +279,3 @@ void sg__graph_free(sg__graph *graph)
     free(graph->unread);
     memset(graph, 0, sizeof *graph);
 }
-
-size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument)
-{
-    const sg__layout *layout = graph->nodes[node].layout;
-
-    return layout != NULL && argument < layout->n ? layout->arguments[argument].bytes : 0;
-}

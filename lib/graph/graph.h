@@ -79,9 +79,6 @@ const char *sg__node_name(const sg__graph_node *node);
 /* What a node of a graph under capture does, and its kernel's name, held by the caller; NULL: it has none. */
 const char *sg__graph_handle_kind(const sg__driver *driver, CUgraphNode handle, sg__name **name_out);
 
-/* Extent of a kernel argument in a graph that was read; 0: unknown. */
-size_t sg__argument_bytes(const sg__graph *graph, uint32_t node, uint32_t argument);
-
 /* One node comes after another; indices of nodes. */
 typedef struct sg__graph_edge {
     uint32_t from, to;
