@@ -543,7 +543,9 @@ stepgraph_status sg__order_build(const sg__order_input *input, sg__order *out)
     for (size_t i = 0; i < b.n_edges; i++)
         if (status == STEPGRAPH_OK)
             b.edges[i] = (sg__graph_edge){.from = order.line[b.edges[i].from], .to = order.line[b.edges[i].to]};
-    order.edges = b.edges;
+    order.edges = realloc(b.edges, (b.n_edges + 1) * sizeof *b.edges); /* Most were dropped. */
+    if (order.edges == NULL)
+        order.edges = b.edges;
     order.n_edges = b.n_edges;
     free(b.place);
     free(b.branch);
