@@ -75,6 +75,16 @@ CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, 
     return launch(driver, kernels, kernels->copy, stream, chunks, arguments);
 }
 
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks)
+{
+    unsigned int count = (unsigned int)n;
+    unsigned long long all = chunks;
+    void *arguments[] = {&table, &count, &all};
+
+    return launch(driver, kernels, kernels->fill, stream, chunks, arguments);
+}
+
 CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                              uint64_t chunks, CUdeviceptr found)
 {

@@ -22,6 +22,10 @@ uint64_t sg__ranges_number(sg__range *ranges, size_t n);
 CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                           uint64_t chunks);
 
+/* Fill n ranges with the byte that is their b. */
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks);
+
 /* Compare them; `found` is n sg__difference, set to {0, all ones}. */
 CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                              uint64_t chunks, CUdeviceptr found);
