@@ -48,11 +48,11 @@ CUresult sg__hash_chunks(const sg__driver *driver, const sg__hash *hash, const s
 
 CUresult sg__hash_judge(const sg__driver *driver, const sg__hash *hash, const sg__kernels *kernels, CUstream stream, CUdeviceptr table,
                         size_t n, uint64_t chunks, CUdeviceptr now, CUdeviceptr before, CUdeviceptr mark, unsigned int least, CUdeviceptr hit,
-                        CUdeviceptr judged, CUdeviceptr clear)
+                        CUdeviceptr judged)
 {
     unsigned int count = (unsigned int)n;
     unsigned long long all = chunks;
-    void *arguments[] = {&table, &count, &all, &now, &before, &mark, &least, &hit, &judged, &clear};
+    void *arguments[] = {&table, &count, &all, &now, &before, &mark, &least, &hit, &judged};
 
     return launch(driver, kernels, hash->judge, stream, (chunks + THREADS - 1) / THREADS, arguments);
 }

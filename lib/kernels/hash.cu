@@ -59,7 +59,7 @@ extern "C" __global__ void stepgraph_hash(const sg__range *ranges, unsigned int 
 /* judged: how many chunks changed where that counts, and a sum over those of the ranges that are marked. */
 extern "C" __global__ void stepgraph_judge(const sg__range *ranges, unsigned int n, unsigned long long chunks, const unsigned long long *now,
                                            const unsigned long long *before, const unsigned char *mark, unsigned int least,
-                                           unsigned char *hit, unsigned long long *judged, unsigned long long *clear)
+                                           unsigned char *hit, unsigned long long *judged)
 {
     unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     unsigned long long changed = 0, sum = 0;
@@ -72,8 +72,6 @@ extern "C" __global__ void stepgraph_judge(const sg__range *ranges, unsigned int
         }
         if (mark[range] != 0)
             sum += mix(now[chunk], chunk);
-        if (clear)
-            clear[chunk] = 0;
     }
     add(&judged[0], changed);
     add(&judged[1], sum);

@@ -24,10 +24,10 @@ CUresult sg__hash_chunks(const sg__driver *driver, const sg__hash *hash, const s
 
 /*
  * Compare the hashes of all chunks with earlier ones. mark[i] is a byte for range i: 0 for none; a change counts where it is less than
- * `least`, and then hit[i] becomes 1. `clear` is set to zero: `now`, `before` or neither of them (0).
+ * `least`, and then hit[i] becomes 1.
  */
 CUresult sg__hash_judge(const sg__driver *driver, const sg__hash *hash, const sg__kernels *kernels, CUstream stream, CUdeviceptr table,
                         size_t n, uint64_t chunks, CUdeviceptr now, CUdeviceptr before, CUdeviceptr mark, unsigned int least, CUdeviceptr hit,
-                        CUdeviceptr judged, CUdeviceptr clear);
+                        CUdeviceptr judged);
 
 #endif
