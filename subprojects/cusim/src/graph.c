@@ -476,7 +476,8 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode n, CUgraph clone)
     ENTER(cuGraphNodeFindInClone);
     if (!out || !cs_is(n, CS_NODE) || !cs_is(clone, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < clone->count; i++)
+    /* In its own place, or, since nodes before it were destroyed, a little further in front. */
+    for (size_t i = n->index < clone->count ? n->index + 1 : clone->count; i-- > 0;)
         if (clone->nodes[i]->source == n->id) {
             *out = clone->nodes[i];
             return CUDA_SUCCESS;
