@@ -162,8 +162,11 @@ stepgraph_status sg__step_make_launchable(stepgraph_step *step)
     bool made;
 
     sg__sets_rewrite(step, &rewrite);
-    if (step->spare != NULL)
+    if (step->spare != NULL && step->rewritten == (rewrite.graph != NULL))
         status = update(step, &rewrite);
+    else if (step->spare != NULL)
+        status = sg__step_drop_spare(step); /* It has other nodes. */
+    step->rewritten = rewrite.graph != NULL;
     made = status == STEPGRAPH_OK && step->exec == NULL;
     if (made)
         status = instantiate(step, &rewrite);

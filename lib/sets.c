@@ -11,7 +11,7 @@ static const char *kept_words(int reason)
     case KEPT_MEMORY:
         return "their memory is not known to be of this device and context";
     case KEPT_SHAPE:
-        return "their rows do not begin at multiples of their elements";
+        return "they are of a form that no call makes";
     default:
         return sg__fixed_words((sg__fixed)reason);
     }
@@ -75,7 +75,7 @@ static void say_kept(const stepgraph_step *step, const uint64_t *kept)
 {
     for (int i = 0; i < KEPT_REASONS; i++)
         if (kept[i] > 0)
-            sg__log(step->session, step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_INFO,
+            sg__log(step->session, STEPGRAPH_LOG_INFO,
                     "step '%s': %llu of %llu sets stay memset nodes, which cost the host time at each replay: %s", step->name,
                     (unsigned long long)kept[i], (unsigned long long)step->stats.nodes[STEPGRAPH_KIND_SET], kept_words(i));
 }
@@ -86,7 +86,7 @@ void sg__sets_rewrite(stepgraph_step *step, sg__rewrite *out)
 
     *out = (sg__rewrite){0};
     step->stats.sets_as_kernels = 0;
-    if (step->stats.nodes[STEPGRAPH_KIND_SET] == 0 || (step->flags & STEPGRAPH_STEP_AS_RECORDED) != 0)
+    if (step->stats.nodes[STEPGRAPH_KIND_SET] == 0 || step->again || (step->flags & STEPGRAPH_STEP_AS_RECORDED) != 0)
         return;
     if (rewrite_sets(step, out, kept) != STEPGRAPH_OK) {
         (void)sg__log_failure(step->session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "the graph of step '%s' is launched as it was recorded: ", step->name));

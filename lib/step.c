@@ -572,6 +572,7 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
     to->spare = from->exec;
+    to->rewritten = from->rewritten;
     from->exec = NULL;
 }
 

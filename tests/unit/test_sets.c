@@ -19,6 +19,7 @@ enum { BYTES = 8192 };
     X(MemsetD2D8Async, 3020, (CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream))                                     \
     X(MemsetD2D16Async, 3020, (CUdeviceptr, size_t, unsigned short, size_t, size_t, CUstream))                                   \
     X(MemsetD2D32Async, 3020, (CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream))                                         \
+    X(GraphAddMemsetNode, 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMSET_NODE_PARAMS *, CUcontext)) \
     X(GraphNodeGetType, 10000, (CUgraphNode, CUgraphNodeType *))
 
 static struct {
@@ -467,6 +468,31 @@ START_TEST(set_of_another_context_stays)
 }
 END_TEST
 
+/* What no call makes, only a host that adds nodes by itself: a card sets such bytes to a mixture of the value's. */
+START_TEST(set_of_a_strange_value_stays)
+{
+    stepgraph_step *step = step_make(session, "strange", 0);
+    CUDA_MEMSET_NODE_PARAMS set = {.value = 0x12345678, .elementSize = 1, .width = 6, .height = 1};
+    CUstreamCaptureStatus status;
+    const CUgraphNode *dependencies;
+    CUgraph graph;
+    cuuint64_t id;
+    CUgraphNode node;
+    size_t n;
+
+    memory_make();
+    set.dst = memory;
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    MORE(StreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, &n));
+    SET(GraphAddMemsetNode(&node, graph, dependencies, n, &set, stepgraph_session_context(session)));
+    MORE(StreamUpdateCaptureDependencies(stream, &node, 1, 1));
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
+    SAID("1 of 1 sets", "of a form that no call makes");
+}
+END_TEST
+
 START_TEST(step_that_goes_is_counted_no_more)
 {
     stepgraph_step *step = step_make(session, "sets", 0);
@@ -504,6 +530,49 @@ START_TEST(executable_is_updated_by_a_recording_that_was_written_likewise)
     ck_assert_uint_eq(step->updates, 3);
     ck_assert_uint_eq(step->updates_refused, 0);
     ck_assert_uint_eq(step->instantiations, 1);
+}
+END_TEST
+
+/* Launched once each, so that rewriting would not pay. */
+START_TEST(step_that_is_recorded_every_time_launches_what_was_recorded)
+{
+    stepgraph_step *step = step_make(session, "every time", 0);
+
+    memory_make();
+    record(step, six_sets, NULL);
+    ck_assert_uint_eq(stats_of(step).sets_as_kernels, 6);
+    step->again = true;
+    for (int i = 0; i < 3; i++) {
+        again(step, six_sets);
+        ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
+        same_as_calls(step, six_sets, 1);
+    }
+    ck_assert_uint_eq(step->instantiations, 2); /* The first executable has kernels in it. */
+    ck_assert_uint_eq(step->updates, 2);
+    ck_assert_uint_eq(step->updates_refused, 0);
+    step->again = false;
+    again(step, six_sets);
+    ck_assert_uint_eq(stats_of(step).sets_as_kernels, 6);
+    same_as_calls(step, six_sets, 1);
+    ck_assert_uint_eq(step->instantiations, 3);
+    ck_assert_uint_eq(step->updates_refused, 0);
+}
+END_TEST
+
+START_TEST(executable_that_is_passed_on_is_updated)
+{
+    stepgraph_step *first = step_make(session, "first", 0), *second = step_make(session, "second", 0);
+
+    memory_make();
+    record(first, six_sets, NULL);
+    OK(stepgraph_step_prepare(second));
+    sg__step_pass_executable(first, second);
+    OK(stepgraph_step_capture(second));
+    six_sets(NULL);
+    OK(stepgraph_step_end(second));
+    ck_assert_uint_eq(second->updates, 1);
+    ck_assert_uint_eq(second->instantiations, 0);
+    same_as_calls(second, six_sets, 1);
 }
 END_TEST
 
@@ -624,8 +693,11 @@ static Suite *make(void)
     tcase_add_test(stays, set_of_host_memory_stays);
     tcase_add_test(stays, set_of_memory_outside_the_pins_is_launched_as_a_kernel);
     tcase_add_test(stays, set_of_another_context_stays);
+    tcase_add_test(stays, set_of_a_strange_value_stays);
     tcase_add_test(stays, step_that_goes_is_counted_no_more);
     tcase_add_test(updates, executable_is_updated_by_a_recording_that_was_written_likewise);
+    tcase_add_test(updates, step_that_is_recorded_every_time_launches_what_was_recorded);
+    tcase_add_test(updates, executable_that_is_passed_on_is_updated);
     tcase_add_test(updates, refused_update_names_the_node_that_was_recorded);
     add_controlled_loop_test(fails, rewriting_that_fails_leaves_what_was_recorded, 0, REWRITING);
     add_controlled_test(fails, driver_that_does_not_clone_leaves_what_was_recorded);
