@@ -111,6 +111,16 @@ void sg__kernels_set(const sg__kernels *kernels, CUcontext context, const CUDA_M
                                             .ctx = context};
 }
 
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks)
+{
+    unsigned int count = (unsigned int)n;
+    unsigned long long all = chunks;
+    void *arguments[] = {&table, &count, &all};
+
+    return launch(driver, kernels, kernels->fill, stream, chunks, arguments);
+}
+
 CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                              uint64_t chunks, CUdeviceptr found)
 {

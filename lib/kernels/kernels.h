@@ -37,6 +37,10 @@ typedef struct sg__set_launch {
 bool sg__kernels_can_set(const CUDA_MEMSET_NODE_PARAMS *set);
 void sg__kernels_set(const sg__kernels *kernels, CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set, sg__set_launch *out);
 
+/* Fill n ranges with the byte that is their b. */
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks);
+
 /* Compare them; `found` is n sg__difference, set to {0, all ones}. */
 CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                              uint64_t chunks, CUdeviceptr found);
