@@ -16,7 +16,8 @@
     ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
                 STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
                 STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
-                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE))
+                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE |                            \
+                STEPGRAPH_STEP_AS_RECORDED))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -185,7 +186,7 @@ static void drop_graph(stepgraph_step *step)
     step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
-    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
+    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = step->stats.sets_as_kernels = 0;
     sg__graph_free(&step->read);
     sg__allocations_free(&step->allocations);
     step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
@@ -571,6 +572,7 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
     to->spare = from->exec;
+    to->rewritten = from->rewritten;
     from->exec = NULL;
 }
 

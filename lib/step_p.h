@@ -55,6 +55,7 @@ struct stepgraph_step {
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
+    bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
     uint64_t device_limit; /* What an executable may take; 0: no limit. */
     uint64_t instantiations, updates, updates_refused;

@@ -50,6 +50,46 @@ extern "C" __global__ void stepgraph_fill(const sg__range *ranges, unsigned int 
     }
 }
 
+/* Set rows of `width` elements, `pitch` bytes apart, to the lowest bytes of value: what a memset node does. An element has 1, 2 or 4 bytes, and
+ * rows begin at multiples of it. 16 bytes a thread where all rows begin alike. */
+extern "C" __global__ void stepgraph_set(unsigned char *to, unsigned long long pitch, unsigned int value, unsigned int element,
+                                         unsigned long long width, unsigned long long height)
+{
+    unsigned int shift = element >> 1; /* Of 1, 2 and 4: 0, 1 and 2. */
+    unsigned long long row_bytes = width << shift, before = row_bytes, wide = 0, units;
+    sg__vec16 pattern;
+
+    pattern.low = element == 1 ? (value & 0xff) * 0x0101010101010101ull
+                : element == 2 ? (value & 0xffff) * 0x0001000100010001ull
+                               : value * 0x0000000100000001ull;
+    pattern.high = pattern.low;
+    if (height == 1 || (pitch & 15) == 0) {
+        before = (16 - ((unsigned long long)to & 15)) & 15;
+        before = before < row_bytes ? before : row_bytes;
+        wide = (row_bytes - before) / 16;
+    }
+    /* A unit of a row: first the elements up to a multiple of 16, then 16 bytes each, then the elements that are left. */
+    units = (before >> shift) + wide + ((row_bytes - before - 16 * wide) >> shift);
+    before >>= shift;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < units * height;
+         i += (unsigned long long)gridDim.x * blockDim.x) {
+        unsigned long long row = height > 1 ? i / units : 0, unit = i - row * units;
+        unsigned char *at = to + row * pitch;
+
+        if (unit >= before && unit - before < wide) {
+            *(sg__vec16 *)(at + (before << shift) + 16 * (unit - before)) = pattern;
+            continue;
+        }
+        at += unit < before ? unit << shift : (before << shift) + 16 * wide + ((unit - before - wide) << shift);
+        if (element == 1)
+            *at = (unsigned char)value;
+        else if (element == 2)
+            *(unsigned short *)at = (unsigned short)value;
+        else
+            *(unsigned int *)at = value;
+    }
+}
+
 /* What one thread has found so far. */
 struct tally {
     unsigned long long count, first;

@@ -323,12 +323,20 @@ CUresult cuGraphDestroy(CUgraph g)
     return CUDA_SUCCESS;
 }
 
+static bool has_conditional(CUgraph g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            return true;
+    return false;
+}
+
 CUresult cuGraphClone(CUgraph *out, CUgraph g)
 {
     ENTER(cuGraphClone);
     if (!out || !cs_is(g, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
-    if (cs_graph_has_memory(g))
+    if (cs_graph_has_memory(g) || has_conditional(g))
         return CUDA_ERROR_NOT_SUPPORTED;
     *out = cs_graph_copy(g, false);
     return CUDA_SUCCESS;
@@ -476,7 +484,8 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode n, CUgraph clone)
     ENTER(cuGraphNodeFindInClone);
     if (!out || !cs_is(n, CS_NODE) || !cs_is(clone, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < clone->count; i++)
+    /* In its own place, or, since nodes before it were destroyed, a little further in front. */
+    for (size_t i = n->index < clone->count ? n->index + 1 : clone->count; i-- > 0;)
         if (clone->nodes[i]->source == n->id) {
             *out = clone->nodes[i];
             return CUDA_SUCCESS;
@@ -497,8 +506,10 @@ static CUresult add_edges(CUgraph g, const CUgraphNode *from, const CUgraphNode 
             return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         CUgraphEdgeData edge = edges ? edges[i] : (CUgraphEdgeData){0};
-        cs_deps_add(&to[i]->in, from[i], edge);
-        cs_deps_add(&from[i]->out, to[i], edge);
+        if (deps_find(&to[i]->in, from[i]) != to[i]->in.count)
+            return CUDA_ERROR_INVALID_VALUE; /* Twice in this call. */
+        deps_push(&to[i]->in, from[i], edge);
+        deps_push(&from[i]->out, to[i], edge);
     }
     return CUDA_SUCCESS;
 }
