@@ -226,28 +226,41 @@ static stepgraph_status note_writes(sg__verify *v, uint32_t node, const uint32_t
     return status;
 }
 
-/* Once more, to see which bytes: before a node that writes more than it declares, all memory is copied. */
+/* Once more, to see which bytes: before a node that writes more than it declares, all memory is copied. From now on its results are what it writes
+ * there too. */
 static stepgraph_status locate_writes(sg__verify *v)
 {
     const uint32_t *line = v->subject->needed->line;
+    uint32_t *list = v->list + v->memory.n;
     stepgraph_status status = sg__verify_begin(v);
 
     /* The extras are in the order of the line. */
     for (uint32_t place = 0, next = 0; next < v->n_extras && status == STEPGRAPH_OK; place++) {
         uint32_t node = line[place];
-        size_t n = 0;
+        size_t n = 0, declared;
         for (; next < v->n_extras && v->extras[next].node == node; next++)
-            v->list[n++] = v->extras[next].range;
-        if (n > 0)
-            status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
+            list[n++] = v->extras[next].range;
+        if (n == 0) {
+            status = run_alone(v, node);
+            continue;
+        }
+        declared = mark_node(v, node);
+        status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
         if (status == STEPGRAPH_OK)
             status = launch_alone(v, node);
         if (status == STEPGRAPH_OK)
-            status = sg__memory_some(&v->memory, SG__COMPARE, v->list, n);
+            status = sg__memory_hash(&v->memory, SG__HASH_NOW);
+        if (status == STEPGRAPH_OK)
+            status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_NOW, v->marks, SG__RANGE_NONE);
+        if (status == STEPGRAPH_OK)
+            status = sg__memory_some(&v->memory, SG__COMPARE, list, n);
         if (status == STEPGRAPH_OK)
             status = sg__verify_wait(v, "node %u, '%s', run alone", v->subject->index[node], sg__node_name(node_of(v, node)));
+        unmark(v, declared);
         if (status == STEPGRAPH_OK)
-            status = note_writes(v, node, v->list, n);
+            v->sums[node] = sg__memory_judged(&v->memory).sum;
+        if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_WRITES) == 0)
+            status = note_writes(v, node, list, n);
     }
     return status;
 }
@@ -304,7 +317,9 @@ static stepgraph_status note_filled(sg__verify *v, uint32_t node, uint32_t *list
         if (status == STEPGRAPH_OK)
             status = sg__verify_note(v, STEPGRAPH_VERIFY_HIDDEN_WRITE, &place, "over memory that was filled with 0xff");
     }
-    return status == STEPGRAPH_OK ? sg__memory_some(&v->memory, SG__FILL, list, n) : status;
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_some(&v->memory, SG__FILL, list, n);
+    return status == STEPGRAPH_OK ? sg__verify_wait(v, "filling memory") : status;
 }
 
 /* The node at a place came out otherwise than before. Run it again as it should be, one by one from the beginning, and say which of its bytes
@@ -430,7 +445,7 @@ stepgraph_status sg__verify_nodes(sg__verify *v)
     }
     /* Isolation needs it too: the results that it compares with. */
     status = watch_writes(v);
-    if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_WRITES) == 0)
+    if (status == STEPGRAPH_OK && v->n_extras > 0)
         status = locate_writes(v);
     if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_ISOLATION) == 0)
         status = watch_reads(v);

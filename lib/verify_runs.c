@@ -65,6 +65,8 @@ stepgraph_status sg__verify_locate(sg__verify *v, stepgraph_verify_kind kind, ui
     for (size_t k = 0; k < v->memory.n; k++)
         if (sg__memory_hits(&v->memory)[k] != 0)
             v->list[n++] = (uint32_t)k;
+    for (size_t k = 0; k < n && kind == STEPGRAPH_VERIFY_UNSTEADY; k++)
+        v->unsteady[v->list[k]] = SG__RANGE_WRITTEN;
     status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
     if (status == STEPGRAPH_OK)
         status = run_recording(v, i);
