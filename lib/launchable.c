@@ -10,7 +10,8 @@
 
 uint64_t sg__step_device_bytes(const stepgraph_step *step)
 {
-    uint64_t bytes = step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
+    uint64_t executables = step->relaxed != NULL ? 2 : 1;
+    uint64_t bytes = executables * step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
 
     for (size_t i = 0; i < step->read.n_owned; i++)
         bytes += step->read.owned[i].bytes;

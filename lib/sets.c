@@ -51,7 +51,8 @@ fail:
     return status;
 }
 
-static stepgraph_status rewrite_sets(stepgraph_step *step, sg__rewrite *rewrite, uint64_t *kept)
+/* kept: how many stay, by reason; those that do not count as none. */
+static stepgraph_status rewrite_sets(const stepgraph_step *step, sg__rewrite *rewrite, uint64_t *kept)
 {
     sg__fixed fixed = SG__FIXED_NOT;
     stepgraph_status status = sg__rewrite_open(step->session->driver, &step->read, rewrite, &fixed);
@@ -62,10 +63,7 @@ static stepgraph_status rewrite_sets(stepgraph_step *step, sg__rewrite *rewrite,
             continue;
         if (fixed == SG__FIXED_NOT)
             status = rewrite_set(step, rewrite, i, &reason);
-        if (reason == SG__FIXED_NOT)
-            step->stats.sets_as_kernels++;
-        else
-            kept[reason]++;
+        kept[reason]++;
     }
     return status;
 }
@@ -73,7 +71,7 @@ static stepgraph_status rewrite_sets(stepgraph_step *step, sg__rewrite *rewrite,
 /* One line for each reason. */
 static void say_kept(const stepgraph_step *step, const uint64_t *kept)
 {
-    for (int i = 0; i < KEPT_REASONS; i++)
+    for (int i = SG__FIXED_NOT + 1; i < KEPT_REASONS; i++)
         if (kept[i] > 0)
             sg__log(step->session, STEPGRAPH_LOG_INFO,
                     "step '%s': %llu of %llu sets stay memset nodes, which cost the host time at each replay: %s", step->name,
@@ -91,9 +89,24 @@ void sg__sets_rewrite(stepgraph_step *step, sg__rewrite *out)
     if (rewrite_sets(step, out, kept) != STEPGRAPH_OK) {
         (void)sg__log_failure(step->session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "the graph of step '%s' is launched as it was recorded: ", step->name));
         sg__error_clear();
-        step->stats.sets_as_kernels = 0;
+    } else {
+        step->stats.sets_as_kernels = kept[SG__FIXED_NOT];
     }
     say_kept(step, kept);
     if (step->stats.sets_as_kernels == 0)
         sg__rewrite_close(out);
+}
+
+stepgraph_status sg__sets_rewrite_again(const stepgraph_step *step, sg__rewrite *out)
+{
+    uint64_t kept[KEPT_REASONS] = {0};
+    sg__fixed fixed = SG__FIXED_NOT;
+    stepgraph_status status;
+
+    if (step->rewritten)
+        return rewrite_sets(step, out, kept);
+    status = sg__rewrite_open(step->session->driver, &step->read, out, &fixed);
+    if (status == STEPGRAPH_OK && fixed != SG__FIXED_NOT)
+        status = sg__fail(STEPGRAPH_ERR_REFUSED, "%s", sg__fixed_words(fixed));
+    return status;
 }

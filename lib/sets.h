@@ -13,4 +13,7 @@
  * left as it was recorded, and said. To be closed. The context is current. */
 void sg__sets_rewrite(stepgraph_step *step, sg__rewrite *out);
 
+/* Once more, as it was done for the step's executable: a clone also where no set was replaced. */
+stepgraph_status sg__sets_rewrite_again(const stepgraph_step *step, sg__rewrite *out);
+
 #endif

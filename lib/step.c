@@ -8,6 +8,7 @@
 #include "audit_p.h"
 #include "feed.h"
 #include "launchable.h"
+#include "relax_p.h"
 #include "structs.h"
 
 #define LIVENESS_EVERY_DEFAULT 64u
@@ -162,6 +163,7 @@ static void drop_graph(stepgraph_step *step)
         idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
+    sg__relax_drop(step);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
@@ -571,6 +573,7 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
+    sg__relax_drop(from);
     to->spare = from->exec;
     to->rewritten = from->rewritten;
     from->exec = NULL;
@@ -579,12 +582,14 @@ void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 stepgraph_status sg__step_record_again(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
-    CUgraphExec exec = step->exec != NULL ? step->exec : step->spare;
     stepgraph_status status;
+    CUgraphExec exec;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
+    sg__relax_drop(step); /* Only what has the recorded edges is updated by the next recording. */
+    exec = step->exec != NULL ? step->exec : step->spare;
     status = sg__step_lists_again(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)

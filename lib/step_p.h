@@ -45,6 +45,7 @@ struct stepgraph_step {
     /* The graph. */
     CUgraph graph;
     CUgraphExec exec;
+    struct sg__relaxed *relaxed; /* What it was made from, if it was relaxed, and the one as recorded; NULL: it is that. */
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;

@@ -88,6 +88,15 @@ bool sg__table_holds(const sg__table *list, CUdeviceptr address)
     return false;
 }
 
+const sg__range *sg__table_list(const sg__table *list, CUdeviceptr address, size_t n)
+{
+    for (; list != NULL; list = list->next)
+        if (address >= list->device && (address - list->device) % sizeof(sg__range) == 0 &&
+            (address - list->device) / sizeof(sg__range) + n <= list->used)
+            return list->host + (address - list->device) / sizeof(sg__range);
+    return NULL;
+}
+
 bool sg__table_used(const sg__table *list)
 {
     while (list != NULL && list->used == 0)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "feed.h"
 #include "graveyard.h"
@@ -159,20 +158,12 @@ stepgraph_status sg__verify_progress(sg__verify *v, const char *phase)
 
 static stepgraph_status make_memory(sg__verify *v)
 {
-    size_t left = 0, total = 0;
-    stepgraph_status status;
+    stepgraph_status status = sg__snapshot_limits(v->session, &v->config.device_bytes, &v->config.host_bytes);
 
-    SG__CU(v->session->driver, MemGetInfo, &left, &total);
-    if (v->config.device_bytes == 0)
-        v->config.device_bytes = left / 2;
-    if (v->config.host_bytes == 0)
-        v->config.host_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-    status = sg__memory_make(&v->memory, v->session, v->subject->accesses, v->subject->n_accesses, SG__HASH_STEPS + v->config.steps,
-                             v->config.device_bytes, v->config.host_bytes);
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_make(&v->memory, v->session, v->subject->accesses, v->subject->n_accesses, true, SG__IMAGES,
+                                 SG__HASH_STEPS + v->config.steps, v->config.device_bytes, v->config.host_bytes);
     return status == STEPGRAPH_OK ? STEPGRAPH_OK : sg__fail_prefix(status, "step '%s' cannot be verified: ", v->step->name);
-
-fail:
-    return status;
 }
 
 static stepgraph_status make_lists(sg__verify *v)

@@ -30,7 +30,7 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static stepgraph_status cut(sg__memory *memory, const sg__access *accesses, size_t n_accesses)
+static stepgraph_status cut(sg__memory *memory, const sg__access *accesses, size_t n_accesses, bool pins)
 {
     const stepgraph_session *session = memory->session;
     size_t n = 0, room = 2 * (session->n_pins + n_accesses) + 1;
@@ -42,7 +42,7 @@ static stepgraph_status cut(sg__memory *memory, const sg__access *accesses, size
         free(bounds);
         return sg__fail_memory("host", room * (sizeof *bounds + sizeof *memory->ranges));
     }
-    for (size_t i = 0; i < session->n_pins; i++) {
+    for (size_t i = 0; pins && i < session->n_pins; i++) {
         bounds[n++] = (bound){.at = session->pins[i]->address, .covers = 1};
         bounds[n++] = (bound){.at = session->pins[i]->address + session->pins[i]->bytes, .covers = -1};
     }
@@ -106,9 +106,10 @@ static stepgraph_status make_image(sg__memory *memory, sg__image image, uint64_t
         return STEPGRAPH_OK;
     }
     return sg__fail(STEPGRAPH_ERR_MEMORY,
-                    "two copies of %llu bytes each are needed, %llu bytes in all, and there is room for %d of them; at most %llu bytes of device "
+                    "%s of %llu bytes%s needed, %llu bytes in all, and there is room for %d of them; at most %llu bytes of device "
                     "memory and %llu of page-locked host memory may be used",
-                    (unsigned long long)bytes, 2 * (unsigned long long)bytes, image == SG__IMAGE_START ? 0 : 1, (unsigned long long)device_limit,
+                    memory->n_images == 1 ? "a copy" : "two copies", (unsigned long long)bytes, memory->n_images == 1 ? " is" : " each are",
+                    memory->n_images * (unsigned long long)bytes, image == SG__IMAGE_START ? 0 : 1, (unsigned long long)device_limit,
                     (unsigned long long)host_limit);
 }
 
@@ -151,7 +152,7 @@ static stepgraph_status send_tables(sg__memory *memory)
         const sg__range *range = &memory->ranges[i];
         table(memory, TABLE_FILL)[i] = *range;
         table(memory, TABLE_FILL)[i].b = SG__VERIFY_FILL;
-        for (unsigned int image = 0; image < SG__IMAGES; image++) {
+        for (unsigned int image = 0; image < memory->n_images; image++) {
             table(memory, TABLE_FROM + image)[i] = *range;
             table(memory, TABLE_FROM + image)[i].b = memory->image[image] + range->b;
             table(memory, TABLE_TO + image)[i] = *range;
@@ -168,15 +169,16 @@ fail:
     return status;
 }
 
-stepgraph_status sg__memory_make(sg__memory *memory, stepgraph_session *session, const sg__access *accesses, size_t n_accesses, uint32_t hashes,
-                                 uint64_t device_limit, uint64_t host_limit)
+stepgraph_status sg__memory_make(sg__memory *memory, stepgraph_session *session, const sg__access *accesses, size_t n_accesses, bool pins,
+                                 unsigned int images, uint32_t hashes, uint64_t device_limit, uint64_t host_limit)
 {
     stepgraph_status status;
 
     memset(memory, 0, sizeof *memory);
     memory->session = session;
-    status = cut(memory, accesses, n_accesses);
-    for (unsigned int image = 0; image < SG__IMAGES && status == STEPGRAPH_OK; image++)
+    memory->n_images = images;
+    status = cut(memory, accesses, n_accesses, pins);
+    for (unsigned int image = 0; image < images && status == STEPGRAPH_OK; image++)
         status = make_image(memory, (sg__image)image, device_limit, host_limit);
     if (status == STEPGRAPH_OK)
         status = make_work(memory, hashes);

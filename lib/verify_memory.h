@@ -1,6 +1,6 @@
 /*
- * The memory that a verification looks at, cut into ranges so that what a node declares is a number of whole ones; two images of it; and
- * hashes of it at several moments.
+ * The memory that a step touches, for whoever runs it and puts everything back: cut into ranges so that what a node declares is a number of whole
+ * ones; one or two images of it; and hashes of it at several moments.
  *
  * All calls but those that make, free and tell something are enqueued on the session's stream. What they were given is read when they run, so
  * the stream is waited for before a list of the same purpose is used again.
@@ -39,6 +39,7 @@ typedef struct sg__memory {
     sg__range *ranges; /* Sorted, disjoint: a is where one begins, b where it stands in an image. */
     size_t n;
     uint64_t chunks, bytes, image_bytes;
+    unsigned int n_images;
     CUdeviceptr image[SG__IMAGES];
     void *image_host[SG__IMAGES]; /* The same in page-locked memory, which kernels reach too; NULL: it is on the device. */
     uint64_t device_bytes, host_bytes;
@@ -50,9 +51,10 @@ typedef struct sg__memory {
     uint32_t n_hashes;
 } sg__memory;
 
-/* All pins, and all that the accesses reach; room for so many hashes of all of it. Free the result also after a failure. */
-stepgraph_status sg__memory_make(sg__memory *memory, stepgraph_session *session, const sg__access *accesses, size_t n_accesses, uint32_t hashes,
-                                 uint64_t device_limit, uint64_t host_limit);
+/* All that the accesses reach, and all pins if they are wanted; so many images, and room for so many hashes of all of it. Free the result also
+ * after a failure. */
+stepgraph_status sg__memory_make(sg__memory *memory, stepgraph_session *session, const sg__access *accesses, size_t n_accesses, bool pins,
+                                 unsigned int images, uint32_t hashes, uint64_t device_limit, uint64_t host_limit);
 void sg__memory_free(sg__memory *memory);
 
 /* Index of the first range that ends beyond an address. */

@@ -312,10 +312,11 @@ typedef struct stepgraph_step_stats {
     uint64_t counted_kernels;             /**< Kernels that the host and the wrapper counted while recording. */
     uint64_t sets_as_kernels;             /**< Sets among the nodes that are launched as kernels; see #STEPGRAPH_STEP_AS_RECORDED. The log says
                                                why others are not. */
+    uint64_t lanes;                       /**< Of its relaxed replays; 0: it is replayed in the order that was recorded. See stepgraph_step_relax(). */
 } stepgraph_step_stats;
 
 /** An empty record. */
-#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Read the counts. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_step_get_stats(const stepgraph_step *step, stepgraph_step_stats *stats_out);

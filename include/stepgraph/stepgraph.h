@@ -20,6 +20,7 @@
 #include "check.h"
 #include "loop.h"
 #include "pin.h"
+#include "relax.h"
 #include "session.h"
 #include "step.h"
 

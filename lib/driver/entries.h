@@ -82,6 +82,7 @@
     REQUIRED(GraphAddChildGraphNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, CUgraph child)) \
     REQUIRED(GraphAddDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
     REQUIRED(GraphRemoveDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
+    REQUIRED(GraphKernelNodeGetAttribute, 11000, (CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue *value)) \
     REQUIRED(GraphKernelNodeCopyAttributes, 11000, (CUgraphNode to, CUgraphNode from)) \
     REQUIRED(GraphDestroyNode, 10000, (CUgraphNode node)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \

@@ -178,37 +178,32 @@ stepgraph_status sg__rewrite_replace(sg__rewrite *rewrite, uint32_t index, const
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 /* Handles of both ends, those at the beginning first. */
-static CUgraphNode *ends(const sg__rewrite *rewrite, const sg__graph_edge *edges, size_t n, size_t *n_out)
+static CUgraphNode *ends(const sg__rewrite *rewrite, const uint32_t *index, const sg__graph_edge *edges, size_t n)
 {
     CUgraphNode *handles = malloc((2 * n + 1) * sizeof *handles);
 
-    *n_out = 0;
     for (size_t i = 0; handles != NULL && i < n; i++) {
-        if (rewrite->nodes[edges[i].from] == NULL || rewrite->nodes[edges[i].to] == NULL)
-            continue; /* In a child graph. */
-        handles[*n_out] = rewrite->nodes[edges[i].from];
-        handles[n + (*n_out)++] = rewrite->nodes[edges[i].to];
+        handles[i] = rewrite->nodes[index[edges[i].from]];
+        handles[n + i] = rewrite->nodes[index[edges[i].to]];
     }
     return handles;
 }
 
-stepgraph_status sg__rewrite_edges(sg__rewrite *rewrite, const sg__graph_edges *old, const sg__graph_edge *edges, size_t n)
+stepgraph_status sg__rewrite_edges(sg__rewrite *rewrite, const uint32_t *index, const sg__graph_edge *old, size_t n_old, const sg__graph_edge *edges,
+                                   size_t n)
 {
     const sg__driver *driver = rewrite->driver;
-    CUgraphNode *gone = NULL, *made = NULL;
-    size_t n_gone = 0, n_made = 0;
+    CUgraphNode *gone = ends(rewrite, index, old, n_old), *made = ends(rewrite, index, edges, n);
     stepgraph_status status;
 
-    gone = ends(rewrite, old->items, old->n, &n_gone);
-    made = ends(rewrite, edges, n, &n_made);
     if (gone == NULL || made == NULL) {
-        status = sg__fail_memory("host", 2 * (old->n + n) * sizeof *gone);
+        status = sg__fail_memory("host", 2 * (n_old + n) * sizeof *gone);
         goto fail;
     }
-    if (n_gone > 0)
-        SG__CU(driver, GraphRemoveDependencies, rewrite->graph, gone, gone + old->n, n_gone);
-    if (n_made > 0)
-        SG__CU(driver, GraphAddDependencies, rewrite->graph, made, made + n, n_made);
+    if (n_old > 0)
+        SG__CU(driver, GraphRemoveDependencies, rewrite->graph, gone, gone + n_old, n_old);
+    if (n > 0)
+        SG__CU(driver, GraphAddDependencies, rewrite->graph, made, made + n, n);
     status = STEPGRAPH_OK;
 
 fail:

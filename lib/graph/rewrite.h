@@ -44,8 +44,9 @@ void sg__rewrite_close(sg__rewrite *rewrite);
 /* A kernel in place of a node, with the same edges. *fixed_out says why where it cannot be, and nothing was changed. */
 stepgraph_status sg__rewrite_replace(sg__rewrite *rewrite, uint32_t index, const CUDA_KERNEL_NODE_PARAMS *params, sg__fixed *fixed_out);
 
-/* These edges instead of all that were recorded, between nodes that are in no child graph. old: as they were read. */
-stepgraph_status sg__rewrite_edges(sg__rewrite *rewrite, const sg__graph_edges *old, const sg__graph_edge *edges, size_t n);
+/* These edges instead of those that are there, between nodes that are in no child graph. index: of each node by which they are told. */
+stepgraph_status sg__rewrite_edges(sg__rewrite *rewrite, const uint32_t *index, const sg__graph_edge *old, size_t n_old, const sg__graph_edge *edges,
+                                   size_t n);
 
 /* The index of what was recorded where this node stands; UINT32_MAX: none. */
 uint32_t sg__rewrite_index(const sg__rewrite *rewrite, CUgraphNode node);
