@@ -1,14 +1,12 @@
 /*
  * Verifying: programs that touch what they do not declare, each planted on purpose, and clean ones that must not be accused.
  *
- * The core is asked directly, about declarations that the test makes itself: of what a relaxed step takes its nodes to touch, each test leaves
- * out or falsifies what it is about.
+ * What a relaxed step takes its nodes to touch is put into it by the test, which leaves out or falsifies what it is about.
  */
 #include "support.h"
 
-#include "graph/rewrite.h"
-#include "step_p.h"
-#include "verify_p.h"
+#include "relax_p.h"
+#include "verify_memory.h"
 
 #include "hidden_kernels_ptx.h"
 
@@ -19,14 +17,16 @@ enum { NODES = 32, ACCESSES = 128, COUNT = 24 };
 static struct {
     stepgraph_step *step;
     CUmodule module;
-    uint32_t n, index[NODES], kinds[NODES], arguments[ACCESSES];
+    uint32_t index[NODES], kinds[NODES];
+    uint8_t reasons[NODES];
     sg__access accesses[ACCESSES];
-    size_t n_accesses;
+    sg__touch touches[ACCESSES];
     sg__graph_edges recorded;
-    sg__order needed;
-    sg__subject subject;
+    sg__relaxed relaxed;
+    CUgraphExec exec;   /* As recorded. */
     CUgraphExec own[4]; /* Made here. */
     unsigned n_own;
+    CUgraphExec other; /* The relaxed one. */
     stepgraph_verify_config config;
     stepgraph_verify *report;
     stepgraph_verify_summary summary;
@@ -47,7 +47,7 @@ static void dropped(void)
     for (unsigned i = 0; i < t.n_own; i++)
         t.step->session->driver->GraphExecDestroy(t.own[i]);
     sg__graph_edges_free(&t.recorded);
-    sg__order_free(&t.needed);
+    sg__order_free(&t.relaxed.needed);
     CU(ModuleUnload(t.module));
 }
 
@@ -60,25 +60,32 @@ static CUfunction hidden(const char *name)
 }
 
 /* The next node is enqueued now; what it declares follows. */
+static void next(void)
+{
+    t.index[t.relaxed.footprint.n] = t.relaxed.footprint.n;
+    t.relaxed.footprint.n++;
+}
+
 static void node(CUfunction function, unsigned threads, void **arguments)
 {
-    t.index[t.n] = t.n;
-    t.n++;
+    next();
     launch(stream, function, threads, arguments);
 }
 
-static void declare(uint32_t argument, CUdeviceptr start, uint64_t bytes, bool write)
+static void declare(uint16_t argument, CUdeviceptr start, uint64_t bytes, bool write)
 {
-    t.arguments[t.n_accesses] = argument;
-    t.accesses[t.n_accesses++] = (sg__access){.node = t.n - 1, .start = start, .bytes = bytes, .write = write};
+    size_t i = t.relaxed.footprint.n_accesses++;
+
+    t.touches[i] = (sg__touch){.place = SG__WORD_ARGUMENT, .argument = argument, .block = UINT32_MAX};
+    t.accesses[i] = (sg__access){.node = t.relaxed.footprint.n - 1, .start = start, .bytes = bytes, .write = write};
 }
 
-static void writes(uint32_t argument, const stepgraph_pin *pin)
+static void writes(uint16_t argument, const stepgraph_pin *pin)
 {
     declare(argument, stepgraph_pin_address(pin), stepgraph_pin_bytes(pin), true);
 }
 
-static void reads(uint32_t argument, const stepgraph_pin *pin)
+static void reads(uint16_t argument, const stepgraph_pin *pin)
 {
     declare(argument, stepgraph_pin_address(pin), stepgraph_pin_bytes(pin), false);
 }
@@ -90,51 +97,58 @@ static void begin(void)
     OK(stepgraph_step_capture(t.step));
 }
 
-static stepgraph_status executable(stepgraph_step *step, const sg__graph_edge *edges, size_t n, CUgraphExec *exec_out)
+/* While the step is relaxed as the test wants it. */
+static void wear(bool on)
 {
-    const sg__driver *driver = step->session->driver;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    stepgraph_status status;
-    sg__rewrite rewrite;
-    sg__fixed fixed;
-
-    status = sg__rewrite_open(driver, &step->read, &rewrite, &fixed);
-    if (status == STEPGRAPH_OK)
-        status = sg__rewrite_edges(&rewrite, &t.recorded, edges, n);
-    if (status == STEPGRAPH_OK)
-        SG__CU(driver, GraphInstantiateWithParams, exec_out, rewrite.graph, &params);
-fail:
-    sg__rewrite_close(&rewrite);
-    return status;
+    t.step->relaxed = on ? &t.relaxed : NULL;
+    t.step->exec = on ? t.other : t.exec;
 }
 
 static CUgraphExec own_executable(const sg__graph_edge *edges, size_t n)
 {
-    OK(executable(t.step, edges, n, &t.own[t.n_own]));
+    wear(true);
+    OK(sg__relax_executable(t.step, edges, n, &t.own[t.n_own]));
+    wear(false);
     return t.own[t.n_own++];
 }
 
 static void end(void)
 {
-    const sg__driver *driver = t.step->session->driver;
-    sg__order_input input = {.n = t.n, .accesses = t.accesses, .n_accesses = t.n_accesses, .kinds = t.kinds};
+    sg__footprint *footprint = &t.relaxed.footprint;
+    sg__order_input input;
 
     OK(stepgraph_step_end(t.step));
-    ck_assert_uint_eq(t.step->read.n_nodes, t.n);
-    OK(sg__graph_edges_read(driver, &t.step->read, &t.recorded));
-    input.recorded = t.recorded.items;
-    input.n_recorded = t.recorded.n;
-    OK(sg__order_build(&input, &t.needed));
-    t.subject = (sg__subject){.n = t.n, .index = t.index, .accesses = t.accesses, .n_accesses = t.n_accesses, .arguments = t.arguments,
-                              .kinds = t.kinds, .needed = &t.needed, .recorded = t.step->exec, .executable = executable};
-    t.subject.relaxed = own_executable(t.needed.edges, t.needed.n_edges);
+    ck_assert_uint_eq(t.step->read.n_nodes, footprint->n);
+    OK(sg__graph_edges_read(t.step->session->driver, &t.step->read, &t.recorded));
+    footprint->index = t.index;
+    footprint->kinds = t.kinds;
+    footprint->reasons = t.reasons;
+    footprint->recorded = t.recorded.items;
+    footprint->n_recorded = t.recorded.n;
+    footprint->accesses = t.accesses;
+    footprint->touches = t.touches;
+    input = (sg__order_input){.n = footprint->n, .recorded = t.recorded.items, .n_recorded = t.recorded.n, .accesses = t.accesses,
+                              .n_accesses = footprint->n_accesses, .kinds = t.kinds};
+    OK(sg__order_build(&input, &t.relaxed.needed));
+    t.exec = t.relaxed.recorded = t.step->exec;
+    t.other = own_executable(t.relaxed.needed.edges, t.relaxed.needed.n_edges);
+}
+
+static stepgraph_status try(void)
+{
+    stepgraph_status status;
+
+    wear(true);
+    status = stepgraph_step_verify(t.step, &t.config, &t.report);
+    wear(false);
+    return status;
 }
 
 static void verify(void)
 {
     stepgraph_verify_destroy(t.report);
     t.report = NULL;
-    OK(sg__verify_against(t.step, &t.subject, &t.config, &t.report));
+    OK(try());
     t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
     OK(stepgraph_verify_get_summary(t.report, &t.summary));
     if (getenv("SHOW") != NULL)
@@ -295,13 +309,11 @@ START_TEST(all_kinds_of_nodes_run_alone)
     plain_add(a, 1);
     p = stepgraph_pin_address(a);
     CU(MemcpyDtoDAsync(other, p, 64, stream));
-    t.index[t.n] = t.n;
-    t.n++;
+    next();
     declare(1, p, 64, false);
     declare(0, other, 64, true);
     CU(MemsetD8Async(p + 16, 7, 16, stream));
-    t.index[t.n] = t.n;
-    t.n++;
+    next();
     declare(0, p + 16, 16, true);
     node(kernels.nop, 1, NULL);
     p = stepgraph_pin_address(b) + 8;
@@ -387,10 +399,10 @@ START_TEST(parts_can_be_left_out)
     ck_assert_uint_eq(t.summary.orders, 4);
     ck_assert_uint_eq(t.summary.repeats, 0);
     t.config.flags = 1u << 4;
-    FAILS(STEPGRAPH_ERR_ARGUMENT, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "unknown verify flags");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, try(), "unknown verify flags");
     t.config.flags = 0;
     t.config.steps = 65;
-    FAILS(STEPGRAPH_ERR_ARGUMENT, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "65 steps", "at most 64");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, try(), "65 steps", "at most 64");
 }
 END_TEST
 
@@ -612,7 +624,7 @@ static void counters(bool as_written)
 START_TEST(counter_that_goes_back_to_zero_is_ordered_as_a_write)
 {
     counters(true);
-    ck_assert_uint_eq(t.needed.n_edges, 1);
+    ck_assert_uint_eq(t.relaxed.needed.n_edges, 1);
     verify();
     VERDICT(STEPGRAPH_NO_FAULT_FOUND);
 }
@@ -621,7 +633,7 @@ END_TEST
 START_TEST(counter_that_goes_back_to_zero_escapes_as_a_read)
 {
     counters(false);
-    ck_assert_uint_eq(t.needed.n_edges, 0);
+    ck_assert_uint_eq(t.relaxed.needed.n_edges, 0);
     t.config.flags = STEPGRAPH_VERIFY_NO_REPLAYS;
     verify();
     VERDICT(STEPGRAPH_NO_FAULT_FOUND);
@@ -649,7 +661,7 @@ static void missing_edge(void)
     reads(0, table);
     reads(1, b);
     end();
-    ck_assert_uint_eq(t.needed.n_edges, 0);
+    ck_assert_uint_eq(t.relaxed.needed.n_edges, 0);
 }
 
 START_TEST(missing_edge_shows_in_another_order)
@@ -677,7 +689,7 @@ START_TEST(relaxed_step_that_differs_is_found)
     stepgraph_verify_finding found;
 
     missing_edge();
-    t.subject.relaxed = own_executable(&wrong, 1);
+    t.other = own_executable(&wrong, 1);
     t.config.flags = STEPGRAPH_VERIFY_NO_WRITES | STEPGRAPH_VERIFY_NO_ISOLATION | STEPGRAPH_VERIFY_NO_ORDERS;
     t.config.first = 5;
     verify();
@@ -697,7 +709,7 @@ START_TEST(nodes_that_do_something_else_alone_are_found)
     stepgraph_verify_finding found;
 
     missing_edge();
-    t.subject.recorded = own_executable(&wrong, 1);
+    t.relaxed.recorded = own_executable(&wrong, 1);
     t.config.flags = STEPGRAPH_VERIFY_NO_ISOLATION | STEPGRAPH_VERIFY_NO_ORDERS | STEPGRAPH_VERIFY_NO_REPLAYS;
     verify();
     VERDICT(STEPGRAPH_FAULTS_FOUND);
@@ -743,7 +755,7 @@ START_TEST(nodes_that_wait_for_their_like_are_not_run_alone)
     begin();
     plain_add(a, 1);
     plain_add(b, 1);
-    t.kinds[1] = 7;
+    t.kinds[1] = SG__ORDER_COLLECTIVES;
     end();
     verify();
     VERDICT(STEPGRAPH_NO_FAULT_FOUND);
@@ -771,7 +783,7 @@ START_TEST(progress_can_stop_it_and_all_is_put_back)
     bytes_at(stepgraph_pin_address(a), before, sizeof before);
     t.config.progress = stop_in;
     t.config.user = (void *)(uintptr_t)phases[_i];
-    FAILS(STEPGRAPH_ERR_REFUSED, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "stopped", phases[_i]);
+    FAILS(STEPGRAPH_ERR_REFUSED, try(), "stopped", phases[_i]);
     ck_assert_ptr_null(t.report);
     bytes_at(stepgraph_pin_address(a), after, sizeof after);
     ck_assert_mem_eq(before, after, sizeof after);
@@ -799,7 +811,7 @@ START_TEST(copies_go_to_host_memory_where_the_device_is_short)
     verify();
     only(STEPGRAPH_VERIFY_HIDDEN_READ, 0, "state 'a'", 0, 1 + 102, nan_sum(1), 0);
     t.config.host_bytes = 1;
-    FAILS(STEPGRAPH_ERR_MEMORY, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "'train'", "two copies", "room for 0 of them");
+    FAILS(STEPGRAPH_ERR_MEMORY, try(), "'train'", "two copies", "room for 0 of them");
 }
 END_TEST
 
@@ -814,7 +826,7 @@ START_TEST(feed_that_fails_is_passed_on)
 {
     clean_step();
     t.config.feed = refuse;
-    FAILS(STEPGRAPH_ERR_UNSUPPORTED, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "feed callback for step 2");
+    FAILS(STEPGRAPH_ERR_UNSUPPORTED, try(), "feed callback for step 2");
 }
 END_TEST
 
@@ -836,7 +848,7 @@ START_TEST(hanging_node_is_named_and_nothing_waits)
     reads(1, table);
     end();
     t.config.timeout_ns = 100000000;
-    FAILS(STEPGRAPH_ERR_LOST, sg__verify_against(t.step, &t.subject, &t.config, &t.report), "node 1", "stall", "filled with 0xff", "did not come to an end");
+    FAILS(STEPGRAPH_ERR_LOST, try(), "node 1", "stall", "filled with 0xff", "did not come to an end");
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs", "train");
     CU(CtxSynchronize());
     OK(stepgraph_session_wait(session));
@@ -864,7 +876,7 @@ START_TEST(every_byte_that_changes_is_seen)
         ranges[i] = (sg__access){.start = at + 5 * i, .bytes = sizes[i]};
         at += sizes[i] + 100; /* At all offsets from 16. */
     }
-    OK(sg__memory_make(&memory, session, ranges, N, 2, 1 << 20, 0));
+    OK(sg__memory_make(&memory, session, ranges, N, false, 1, 2, 1 << 20, 0));
     ck_assert_uint_eq(memory.n, N);
     OK(sg__memory_hash(&memory, 0));
     for (size_t i = 0; i < N; i++)
@@ -898,7 +910,7 @@ START_TEST(hash_depends_on_the_place)
     uint64_t words[8] = {1, 2, 3, 4, 0, 0, 7, 8}, sums[3];
     sg__memory memory;
 
-    OK(sg__memory_make(&memory, session, &range, 1, 2, 1 << 20, 0));
+    OK(sg__memory_make(&memory, session, &range, 1, false, 1, 2, 1 << 20, 0));
     for (int i = 0; i < 3; i++) {
         if (i == 1)
             words[0] = 2, words[1] = 1;
