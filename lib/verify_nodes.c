@@ -45,7 +45,7 @@ static void drop_alone(sg__verify *v)
     v->alone_graph = NULL;
 }
 
-/* Enqueue one node. The stream is waited for before the next. */
+/* Enqueue one node. */
 static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
 {
     const sg__graph_node *node = node_of(v, index);
@@ -75,11 +75,12 @@ fail:
     return status;
 }
 
-static stepgraph_status run_alone(sg__verify *v, uint32_t node)
+/* And wait, so that a fault is that of this node. */
+static stepgraph_status run_alone(sg__verify *v, uint32_t node, const char *how)
 {
     stepgraph_status status = launch_alone(v, node);
 
-    return status == STEPGRAPH_OK ? sg__verify_wait(v, "node %u, '%s', run alone", v->footprint->index[node], sg__node_name(node_of(v, node))) : status;
+    return status == STEPGRAPH_OK ? sg__verify_wait(v, "node %u, '%s', %s", v->footprint->index[node], sg__node_name(node_of(v, node)), how) : status;
 }
 
 /* The state as it is before the node at a place in the line, reached one by one. */
@@ -88,7 +89,7 @@ static stepgraph_status run_up_to(sg__verify *v, uint32_t place)
     stepgraph_status status = sg__verify_begin(v);
 
     for (uint32_t i = 0; i < place && status == STEPGRAPH_OK; i++)
-        status = run_alone(v, v->line[i]);
+        status = run_alone(v, v->line[i], "run alone");
     return status;
 }
 
@@ -176,13 +177,13 @@ static stepgraph_status watch_writes(sg__verify *v)
         uint32_t node = line[place], swap = before;
         bool looked_at = is_looked_at(v, node);
         size_t n = mark_node(v, node);
-        status = launch_alone(v, node);
+        status = run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, now);
         if (status == STEPGRAPH_OK)
             status = sg__memory_judge(&v->memory, now, before, v->marks, looked_at ? SG__RANGE_WRITTEN : SG__RANGE_NONE);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "node %u, '%s', run alone", v->footprint->index[node], sg__node_name(node_of(v, node)));
+            status = sg__verify_wait(v, "comparing");
         unmark(v, n);
         if (status != STEPGRAPH_OK)
             break;
@@ -236,13 +237,13 @@ static stepgraph_status locate_writes(sg__verify *v)
         for (; next < v->n_extras && v->extras[next].node == node; next++)
             list[n++] = v->extras[next].range;
         if (n == 0) {
-            status = run_alone(v, node);
+            status = run_alone(v, node, "run alone");
             continue;
         }
         declared = mark_node(v, node);
         status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
         if (status == STEPGRAPH_OK)
-            status = launch_alone(v, node);
+            status = run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, SG__HASH_NOW);
         if (status == STEPGRAPH_OK)
@@ -250,7 +251,7 @@ static stepgraph_status locate_writes(sg__verify *v)
         if (status == STEPGRAPH_OK)
             status = sg__memory_some(&v->memory, SG__COMPARE, list, n);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "node %u, '%s', run alone", v->footprint->index[node], sg__node_name(node_of(v, node)));
+            status = sg__verify_wait(v, "comparing");
         unmark(v, declared);
         if (status == STEPGRAPH_OK)
             v->sums[node] = sg__memory_judged(&v->memory).sum;
@@ -366,14 +367,13 @@ static stepgraph_status isolate(sg__verify *v, uint32_t place, bool *natural)
     stepgraph_status status = sg__memory_some(&v->memory, SG__FETCH, v->list, n);
 
     if (status == STEPGRAPH_OK)
-        status = launch_alone(v, node);
+        status = run_alone(v, node, "run while all memory that it does not declare was filled with 0xff");
     if (status == STEPGRAPH_OK)
         status = sg__memory_hash(&v->memory, SG__HASH_NOW);
     if (status == STEPGRAPH_OK)
         status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_BEFORE, v->marks, SG__RANGE_READ);
     if (status == STEPGRAPH_OK)
-        status = sg__verify_wait(v, "node %u, '%s', run while all memory that it does not declare was filled with 0xff", v->footprint->index[node],
-                                 sg__node_name(node_of(v, node)));
+        status = sg__verify_wait(v, "comparing");
     if (status == STEPGRAPH_OK) {
         bool wrote = sg__memory_judged(&v->memory).changed > 0, other = sg__memory_judged(&v->memory).sum != v->sums[node];
         v->report->summary.nodes_isolated++;
@@ -417,7 +417,7 @@ static stepgraph_status watch_reads(sg__verify *v)
         }
         natural = !isolated;
         if (status == STEPGRAPH_OK)
-            status = isolated ? isolate(v, place, &natural) : run_alone(v, node);
+            status = isolated ? isolate(v, place, &natural) : run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK && place % 64 == 0)
             status = sg__verify_progress(v, "isolation");
     }

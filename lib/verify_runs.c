@@ -93,11 +93,13 @@ static stepgraph_status compare_run(sg__verify *v, CUgraphExec exec, stepgraph_v
         if (status == STEPGRAPH_OK)
             status = launch(v, exec);
         if (status == STEPGRAPH_OK)
+            status = sg__verify_wait(v, "%s, in step %u of %u", what, i + 1, v->config.steps);
+        if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, SG__HASH_NOW);
         if (status == STEPGRAPH_OK)
             status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_STEPS + i, v->unsteady, SG__RANGE_READ);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "%s, in step %u of %u", what, i + 1, v->config.steps);
+            status = sg__verify_wait(v, "comparing");
         if (status == STEPGRAPH_OK && sg__memory_judged(&v->memory).changed > 0) {
             *differs = true;
             status = sg__verify_locate(v, kind, i, seed);

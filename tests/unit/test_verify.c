@@ -855,6 +855,30 @@ START_TEST(hanging_node_is_named_and_nothing_waits)
 }
 END_TEST
 
+/*
+ * It takes an address from where it finds 0xff. That loses the context, so this one has a process to itself: the program with an argument.
+ */
+START_TEST(node_that_follows_a_hidden_address_is_named)
+{
+    CUdeviceptr p, q, last;
+    stepgraph_pin *table;
+
+    three();
+    last = stepgraph_pin_address(a);
+    put_bytes(stepgraph_pin_address(b), &last, sizeof last);
+    table = table_of("table", stepgraph_pin_address(b), 0);
+    begin();
+    plain_add(a, 1);
+    p = stepgraph_pin_address(c);
+    q = stepgraph_pin_address(table);
+    node(hidden("chase"), 1, (void *[]){&p, &q});
+    writes(0, c);
+    reads(1, table);
+    end();
+    FAILS(STEPGRAPH_ERR_LOST, try(), "'train'", "node 1", "chase", "filled with 0xff", "700");
+}
+END_TEST
+
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 /* Any byte that changes in any range is seen, whatever its place, and nothing else is. */
@@ -965,7 +989,18 @@ static Suite *make(void)
     return suite;
 }
 
-int main(void)
+static Suite *make_lost(void)
 {
-    return unit_main(make);
+    Suite *suite = suite_create("verify lost");
+    TCase *lost = unit_case(suite, "lost");
+
+    tcase_add_checked_fixture(lost, made, NULL);
+    tcase_add_test(lost, node_that_follows_a_hidden_address_is_named);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return unit_main(argc > 1 ? make_lost : make);
 }
