@@ -161,16 +161,16 @@ static stepgraph_status make_memory(sg__verify *v)
     stepgraph_status status = sg__snapshot_limits(v->session, &v->config.device_bytes, &v->config.host_bytes);
 
     if (status == STEPGRAPH_OK)
-        status = sg__memory_make(&v->memory, v->session, v->subject->accesses, v->subject->n_accesses, true, SG__IMAGES,
+        status = sg__memory_make(&v->memory, v->session, v->footprint->accesses, v->footprint->n_accesses, true, SG__IMAGES,
                                  SG__HASH_STEPS + v->config.steps, v->config.device_bytes, v->config.host_bytes);
     return status == STEPGRAPH_OK ? STEPGRAPH_OK : sg__fail_prefix(status, "step '%s' cannot be verified: ", v->step->name);
 }
 
 static stepgraph_status make_lists(sg__verify *v)
 {
-    const sg__subject *subject = v->subject;
+    const sg__footprint *footprint = v->footprint;
     uint64_t feeds = sg__feeds_image_bytes(v->session) + 1;
-    size_t ranges = v->memory.n + 1, nodes = (size_t)subject->n + 1;
+    size_t ranges = v->memory.n + 1, nodes = (size_t)footprint->n + 1;
 
     v->first_access = calloc(nodes, sizeof *v->first_access);
     v->marks = calloc(ranges, 1);
@@ -182,9 +182,9 @@ static stepgraph_status make_lists(sg__verify *v)
     if (v->first_access == NULL || v->marks == NULL || v->unsteady == NULL || v->list == NULL || v->sums == NULL || v->feeds_before == NULL ||
         v->owed == NULL)
         return sg__fail_memory("host", nodes * (sizeof *v->first_access + sizeof *v->sums) + ranges * 10 + feeds);
-    for (size_t i = 0; i < subject->n_accesses; i++)
-        v->first_access[subject->accesses[i].node + 1]++;
-    for (uint32_t i = 0; i < subject->n; i++)
+    for (size_t i = 0; i < footprint->n_accesses; i++)
+        v->first_access[footprint->accesses[i].node + 1]++;
+    for (uint32_t i = 0; i < footprint->n; i++)
         v->first_access[i + 1] += v->first_access[i];
     for (size_t i = 0; i < v->step->n_used; i++)
         v->owed[i] = v->step->used[i]->feeds - v->step->used_feeds[i];
@@ -255,14 +255,17 @@ static stepgraph_status run(sg__verify *v)
 }
 
 /* With the session entered; it is left. */
-static stepgraph_status verify(stepgraph_step *step, const sg__subject *subject, const stepgraph_verify_config *config,
-                               stepgraph_verify **verify_out)
+static stepgraph_status verify(stepgraph_step *step, const stepgraph_verify_config *config, stepgraph_verify **verify_out)
 {
-    sg__verify v = {.step = step, .session = step->session, .subject = subject, .config = *config};
+    sg__verify v = {.step = step,
+                    .session = step->session,
+                    .footprint = &step->relaxed->footprint,
+                    .line = step->relaxed->needed.line,
+                    .config = *config};
     double start = seconds_now();
     stepgraph_status status;
 
-    v.total = 4 + config->orders + 1 + config->repeats + 2 * (subject->n / 64 + 1);
+    v.total = 4 + config->orders + 1 + config->repeats + 2 * (v.footprint->n / 64 + 1);
     SG__CU(v.session->driver, EventCreate, &v.event, CU_EVENT_DISABLE_TIMING);
     status = make_memory(&v);
     if (status == STEPGRAPH_OK)
@@ -300,6 +303,11 @@ static stepgraph_status check_state(const stepgraph_step *step)
         return sg__error_set(&step->error);
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be verified: it has no graph; record one first", step->name);
+    if (step->relaxed == NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE,
+                        "step '%s' cannot be verified: it replays as it was recorded; call stepgraph_step_relax() first, with a number of lanes if it "
+                        "shall be relaxed although that is no faster",
+                        step->name);
     for (const stepgraph_step *other = step->session->steps; other != NULL; other = other->next)
         if (other->stages.open != 0)
             return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be verified: a run of step '%s' is open; call stepgraph_step_run_end() first",
@@ -307,19 +315,22 @@ static stepgraph_status check_state(const stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
-stepgraph_status sg__verify_against(stepgraph_step *step, const sg__subject *subject, const stepgraph_verify_config *given,
-                                    stepgraph_verify **verify_out)
+stepgraph_status stepgraph_step_verify(stepgraph_step *step, const stepgraph_verify_config *given, stepgraph_verify **verify_out)
 {
     stepgraph_verify_config config;
-    stepgraph_status status = read_config(given, &config);
+    stepgraph_status status;
 
+    sg__error_clear();
+    if (step == NULL || verify_out == NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be verified: %s is NULL", step == NULL ? "the step" : "verify_out");
+    status = read_config(given, &config);
     if (status == STEPGRAPH_OK)
         status = check_state(step);
     if (status == STEPGRAPH_OK)
         status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
-    status = verify(step, subject, &config, verify_out);
+    status = verify(step, &config, verify_out);
     if (status == STEPGRAPH_OK)
         sg__error_clear();
     return sg__log_failure(step->session, status);

@@ -15,29 +15,24 @@
 
 static const sg__graph_node *node_of(const sg__verify *v, uint32_t node)
 {
-    return &v->step->read.nodes[v->subject->index[node]];
-}
-
-static uint32_t kind_of(const sg__verify *v, uint32_t node)
-{
-    return v->subject->kinds != NULL ? v->subject->kinds[node] : SG__ORDER_PLAIN;
+    return &v->step->read.nodes[v->footprint->index[node]];
 }
 
 /* Everything waits for a barrier, so it does not matter what it touches. */
 static bool is_looked_at(const sg__verify *v, uint32_t node)
 {
-    return kind_of(v, node) != SG__ORDER_BARRIER && sg__single_kind_of(node_of(v, node)->type) == SG__SINGLE_RUNS;
+    return v->footprint->kinds[node] != SG__ORDER_BARRIER && sg__single_kind_of(node_of(v, node)->type) == SG__SINGLE_RUNS;
 }
 
 /* Why the nodes cannot run one by one, with the node that stands against it; NULL: they can. */
 static const char *obstacle(const sg__verify *v, uint32_t *node_out)
 {
-    for (uint32_t i = 0; i < v->subject->n; i++) {
+    for (uint32_t i = 0; i < v->footprint->n; i++) {
         *node_out = i;
         if (sg__single_kind_of(node_of(v, i)->type) == SG__SINGLE_NEVER)
             return "it does something only as part of its graph, so the nodes were not run one by one";
-        if (kind_of(v, i) != SG__ORDER_PLAIN && kind_of(v, i) != SG__ORDER_BARRIER)
-            return "it waits for its like in other processes, so the nodes were not run one by one";
+        if (v->footprint->kinds[i] == SG__ORDER_COLLECTIVES || v->footprint->reasons[i] == STEPGRAPH_BARRIER_COLLECTIVE)
+            return "it waits for its like on other devices, so the nodes were not run one by one";
     }
     return NULL;
 }
@@ -50,7 +45,7 @@ static void drop_alone(sg__verify *v)
     v->alone_graph = NULL;
 }
 
-/* Enqueue one node. The stream is waited for before the next. */
+/* Enqueue one node. */
 static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
 {
     const sg__graph_node *node = node_of(v, index);
@@ -65,7 +60,7 @@ static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
         return STEPGRAPH_OK;
     status = sg__single_make(driver, v->session->context, node->type, node->handle, &v->alone_graph);
     if (status != STEPGRAPH_OK)
-        return sg__fail_prefix(status, "node %u, '%s', cannot be run alone: ", v->subject->index[index], sg__node_name(node));
+        return sg__fail_prefix(status, "node %u, '%s', cannot be run alone: ", v->footprint->index[index], sg__node_name(node));
     before = sg__relax(v->session);
     code = driver->GraphInstantiateWithParams(&v->alone, v->alone_graph, &params);
     sg__unrelax(v->session, before);
@@ -80,11 +75,12 @@ fail:
     return status;
 }
 
-static stepgraph_status run_alone(sg__verify *v, uint32_t node)
+/* And wait, so that a fault is that of this node. */
+static stepgraph_status run_alone(sg__verify *v, uint32_t node, const char *how)
 {
     stepgraph_status status = launch_alone(v, node);
 
-    return status == STEPGRAPH_OK ? sg__verify_wait(v, "node %u, '%s', run alone", v->subject->index[node], sg__node_name(node_of(v, node))) : status;
+    return status == STEPGRAPH_OK ? sg__verify_wait(v, "node %u, '%s', %s", v->footprint->index[node], sg__node_name(node_of(v, node)), how) : status;
 }
 
 /* The state as it is before the node at a place in the line, reached one by one. */
@@ -93,7 +89,7 @@ static stepgraph_status run_up_to(sg__verify *v, uint32_t place)
     stepgraph_status status = sg__verify_begin(v);
 
     for (uint32_t i = 0; i < place && status == STEPGRAPH_OK; i++)
-        status = run_alone(v, v->subject->needed->line[i]);
+        status = run_alone(v, v->line[i], "run alone");
     return status;
 }
 
@@ -108,11 +104,11 @@ static void mark(sg__verify *v, uint32_t range, unsigned char what)
 /* Mark the ranges of a node, and list them. */
 static size_t mark_node(sg__verify *v, uint32_t node)
 {
-    const sg__subject *subject = v->subject;
+    const sg__footprint *footprint = v->footprint;
     size_t n = 0;
 
     for (size_t i = v->first_access[node]; i < v->first_access[node + 1]; i++) {
-        const sg__access *access = &subject->accesses[i];
+        const sg__access *access = &footprint->accesses[i];
         for (size_t k = sg__memory_index(&v->memory, access->start); k < v->memory.n && v->memory.ranges[k].a < access->start + access->bytes; k++) {
             if (v->marks[k] == SG__RANGE_NONE)
                 v->list[n++] = (uint32_t)k;
@@ -138,15 +134,15 @@ static void unmark(sg__verify *v, size_t n)
 /* Whether a node declares an address, and through which argument; UINT32_MAX: not known. */
 static bool declares(const sg__verify *v, uint32_t node, CUdeviceptr address, uint32_t *argument_out)
 {
-    const sg__subject *subject = v->subject;
+    const sg__footprint *footprint = v->footprint;
 
     *argument_out = UINT32_MAX;
     for (size_t i = v->first_access[node]; i < v->first_access[node + 1]; i++) {
-        const sg__access *access = &subject->accesses[i];
+        const sg__access *access = &footprint->accesses[i];
         if (address < access->start || address - access->start >= access->bytes)
             continue;
-        if (subject->arguments != NULL)
-            *argument_out = subject->arguments[i];
+        if (footprint->touches[i].place == SG__WORD_ARGUMENT)
+            *argument_out = footprint->touches[i].argument;
         return true;
     }
     return false;
@@ -171,23 +167,23 @@ static stepgraph_status add_extra(sg__verify *v, uint32_t node, uint32_t range)
 /* Run all nodes, and note which ranges each changes that it does not declare to write. */
 static stepgraph_status watch_writes(sg__verify *v)
 {
-    const uint32_t *line = v->subject->needed->line;
+    const uint32_t *line = v->line;
     uint32_t before = SG__HASH_BEFORE, now = SG__HASH_NOW;
     stepgraph_status status = sg__verify_begin(v);
 
     if (status == STEPGRAPH_OK)
         status = sg__memory_hash(&v->memory, before);
-    for (uint32_t place = 0; place < v->subject->n && status == STEPGRAPH_OK; place++) {
+    for (uint32_t place = 0; place < v->footprint->n && status == STEPGRAPH_OK; place++) {
         uint32_t node = line[place], swap = before;
         bool looked_at = is_looked_at(v, node);
         size_t n = mark_node(v, node);
-        status = launch_alone(v, node);
+        status = run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, now);
         if (status == STEPGRAPH_OK)
             status = sg__memory_judge(&v->memory, now, before, v->marks, looked_at ? SG__RANGE_WRITTEN : SG__RANGE_NONE);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "node %u, '%s', run alone", v->subject->index[node], sg__node_name(node_of(v, node)));
+            status = sg__verify_wait(v, "comparing");
         unmark(v, n);
         if (status != STEPGRAPH_OK)
             break;
@@ -226,28 +222,41 @@ static stepgraph_status note_writes(sg__verify *v, uint32_t node, const uint32_t
     return status;
 }
 
-/* Once more, to see which bytes: before a node that writes more than it declares, all memory is copied. */
+/* Once more, to see which bytes: before a node that writes more than it declares, all memory is copied. From now on its results are what it writes
+ * there too. */
 static stepgraph_status locate_writes(sg__verify *v)
 {
-    const uint32_t *line = v->subject->needed->line;
+    const uint32_t *line = v->line;
+    uint32_t *list = v->list + v->memory.n;
     stepgraph_status status = sg__verify_begin(v);
 
     /* The extras are in the order of the line. */
     for (uint32_t place = 0, next = 0; next < v->n_extras && status == STEPGRAPH_OK; place++) {
         uint32_t node = line[place];
-        size_t n = 0;
+        size_t n = 0, declared;
         for (; next < v->n_extras && v->extras[next].node == node; next++)
-            v->list[n++] = v->extras[next].range;
-        if (n > 0)
-            status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
+            list[n++] = v->extras[next].range;
+        if (n == 0) {
+            status = run_alone(v, node, "run alone");
+            continue;
+        }
+        declared = mark_node(v, node);
+        status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
         if (status == STEPGRAPH_OK)
-            status = launch_alone(v, node);
+            status = run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK)
-            status = sg__memory_some(&v->memory, SG__COMPARE, v->list, n);
+            status = sg__memory_hash(&v->memory, SG__HASH_NOW);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "node %u, '%s', run alone", v->subject->index[node], sg__node_name(node_of(v, node)));
+            status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_NOW, v->marks, SG__RANGE_NONE);
         if (status == STEPGRAPH_OK)
-            status = note_writes(v, node, v->list, n);
+            status = sg__memory_some(&v->memory, SG__COMPARE, list, n);
+        if (status == STEPGRAPH_OK)
+            status = sg__verify_wait(v, "comparing");
+        unmark(v, declared);
+        if (status == STEPGRAPH_OK)
+            v->sums[node] = sg__memory_judged(&v->memory).sum;
+        if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_WRITES) == 0)
+            status = note_writes(v, node, list, n);
     }
     return status;
 }
@@ -304,14 +313,16 @@ static stepgraph_status note_filled(sg__verify *v, uint32_t node, uint32_t *list
         if (status == STEPGRAPH_OK)
             status = sg__verify_note(v, STEPGRAPH_VERIFY_HIDDEN_WRITE, &place, "over memory that was filled with 0xff");
     }
-    return status == STEPGRAPH_OK ? sg__memory_some(&v->memory, SG__FILL, list, n) : status;
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_some(&v->memory, SG__FILL, list, n);
+    return status == STEPGRAPH_OK ? sg__verify_wait(v, "filling memory") : status;
 }
 
 /* The node at a place came out otherwise than before. Run it again as it should be, one by one from the beginning, and say which of its bytes
  * are not the same. Memory is as it is after the node then. */
 static stepgraph_status note_reads(sg__verify *v, uint32_t place, size_t n)
 {
-    uint32_t node = v->subject->needed->line[place];
+    uint32_t node = v->line[place];
     uint32_t *list = v->list + v->memory.n;
     stepgraph_status status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
     size_t written = 0;
@@ -350,20 +361,19 @@ static stepgraph_status note_reads(sg__verify *v, uint32_t place, size_t n)
 /* One node with everything else filled. *natural: memory is as it is after the node, and not filled. */
 static stepgraph_status isolate(sg__verify *v, uint32_t place, bool *natural)
 {
-    uint32_t node = v->subject->needed->line[place];
+    uint32_t node = v->line[place];
     size_t n = mark_node(v, node), written = 0;
     uint32_t *list = v->list + v->memory.n;
     stepgraph_status status = sg__memory_some(&v->memory, SG__FETCH, v->list, n);
 
     if (status == STEPGRAPH_OK)
-        status = launch_alone(v, node);
+        status = run_alone(v, node, "run while all memory that it does not declare was filled with 0xff");
     if (status == STEPGRAPH_OK)
         status = sg__memory_hash(&v->memory, SG__HASH_NOW);
     if (status == STEPGRAPH_OK)
         status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_BEFORE, v->marks, SG__RANGE_READ);
     if (status == STEPGRAPH_OK)
-        status = sg__verify_wait(v, "node %u, '%s', run while all memory that it does not declare was filled with 0xff", v->subject->index[node],
-                                 sg__node_name(node_of(v, node)));
+        status = sg__verify_wait(v, "comparing");
     if (status == STEPGRAPH_OK) {
         bool wrote = sg__memory_judged(&v->memory).changed > 0, other = sg__memory_judged(&v->memory).sum != v->sums[node];
         v->report->summary.nodes_isolated++;
@@ -393,8 +403,8 @@ static stepgraph_status watch_reads(sg__verify *v)
     bool natural = true;
     uint32_t turn = 0;
 
-    for (uint32_t place = 0; place < v->subject->n && status == STEPGRAPH_OK; place++) {
-        uint32_t node = v->subject->needed->line[place];
+    for (uint32_t place = 0; place < v->footprint->n && status == STEPGRAPH_OK; place++) {
+        uint32_t node = v->line[place];
         bool isolated = is_isolated(v, node, &turn);
         if (isolated && natural) {
             status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
@@ -407,7 +417,7 @@ static stepgraph_status watch_reads(sg__verify *v)
         }
         natural = !isolated;
         if (status == STEPGRAPH_OK)
-            status = isolated ? isolate(v, place, &natural) : run_alone(v, node);
+            status = isolated ? isolate(v, place, &natural) : run_alone(v, node, "run alone");
         if (status == STEPGRAPH_OK && place % 64 == 0)
             status = sg__verify_progress(v, "isolation");
     }
@@ -430,7 +440,7 @@ stepgraph_status sg__verify_nodes(sg__verify *v)
     }
     /* Isolation needs it too: the results that it compares with. */
     status = watch_writes(v);
-    if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_WRITES) == 0)
+    if (status == STEPGRAPH_OK && v->n_extras > 0)
         status = locate_writes(v);
     if (status == STEPGRAPH_OK && (v->config.flags & STEPGRAPH_VERIFY_NO_ISOLATION) == 0)
         status = watch_reads(v);

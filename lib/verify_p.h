@@ -4,7 +4,7 @@
 
 #include <stepgraph/verify.h>
 
-#include "step_p.h"
+#include "relax_p.h"
 #include "verify_memory.h"
 
 #define SG__VERIFY_STEPS_MAX 64u
@@ -20,21 +20,6 @@ struct stepgraph_verify {
     char *text, *json;
 };
 
-/* What a step is held against: what relaxing it took its nodes to touch, and what it made of that. Nodes are numbered as they were recorded, without
- * those of child graphs. */
-typedef struct sg__subject {
-    uint32_t n;
-    const uint32_t *index;      /* Of each node, in the step's graph as it was read. */
-    const sg__access *accesses; /* By node. */
-    size_t n_accesses;
-    const uint32_t *arguments; /* The argument that each access comes from; NULL: not known. */
-    const uint32_t *kinds;     /* As in order.h. */
-    const sg__order *needed;
-    CUgraphExec recorded, relaxed;
-    /* An executable of the step's nodes with these edges only. */
-    stepgraph_status (*executable)(stepgraph_step *step, const sg__graph_edge *edges, size_t n, CUgraphExec *exec_out);
-} sg__subject;
-
 /* A range that a node writes without declaring it. */
 typedef struct sg__extra {
     uint32_t node, range;
@@ -44,7 +29,8 @@ typedef struct sg__verify {
     stepgraph_verify_config config;
     stepgraph_step *step;
     stepgraph_session *session;
-    const sg__subject *subject;
+    const sg__footprint *footprint; /* What relaxing took the step's nodes to touch. Nodes are numbered as there. */
+    const uint32_t *line;           /* The nodes in the recorded order. */
     stepgraph_verify *report;
     sg__memory memory;
     CUevent event;
@@ -92,7 +78,7 @@ stepgraph_status sg__verify_nodes(sg__verify *v);
 stepgraph_verify *sg__verify_report_new(const sg__verify *v);
 /* Of which memory a finding is, and how much of it; node UINT32_MAX: none. */
 typedef struct sg__verify_place {
-    uint32_t node; /* Of the subject. */
+    uint32_t node; /* Of the footprint. */
     uint32_t argument;
     CUdeviceptr address; /* 0: it is not about memory. */
     uint64_t bytes;      /* That differ; 0: not known. */
@@ -101,9 +87,5 @@ typedef struct sg__verify_place {
 } sg__verify_place;
 stepgraph_status sg__verify_note(sg__verify *v, stepgraph_verify_kind kind, const sg__verify_place *place, const char *why);
 stepgraph_status sg__verify_finish(sg__verify *v);
-
-/* stepgraph_step_verify() against a subject of the caller's. */
-stepgraph_status sg__verify_against(stepgraph_step *step, const sg__subject *subject, const stepgraph_verify_config *given,
-                                    stepgraph_verify **verify_out);
 
 #endif

@@ -119,7 +119,7 @@ stepgraph_status sg__verify_note(sg__verify *v, stepgraph_verify_kind kind, cons
 {
     stepgraph_verify *report = v->report;
     const stepgraph_step *step = v->step;
-    uint32_t node = place->node != UINT32_MAX ? v->subject->index[place->node] : UINT32_MAX;
+    uint32_t node = place->node != UINT32_MAX ? v->footprint->index[place->node] : UINT32_MAX;
     stepgraph_verify_finding *f;
 
     report->summary.findings++;
@@ -279,7 +279,7 @@ stepgraph_status sg__verify_finish(sg__verify *v)
         return sg__fail_memory("host", s->kept * sizeof *sorted);
     order_findings(report, sorted);
     s->software = v->session->info.software != 0 ? 1 : 0;
-    s->nodes = v->subject->n;
+    s->nodes = v->footprint->n;
     s->ranges = v->memory.n;
     s->bytes = v->memory.bytes;
     for (size_t i = 0; i < v->memory.n; i++)

@@ -25,7 +25,7 @@ static stepgraph_status run_recording(sg__verify *v, uint32_t last)
         if (i > 0)
             status = sg__verify_feed(v, i);
         if (status == STEPGRAPH_OK)
-            status = launch(v, v->subject->recorded);
+            status = launch(v, v->step->relaxed->recorded);
         if (status == STEPGRAPH_OK)
             status = sg__verify_wait(v, "the step as it was recorded");
     }
@@ -65,6 +65,8 @@ stepgraph_status sg__verify_locate(sg__verify *v, stepgraph_verify_kind kind, ui
     for (size_t k = 0; k < v->memory.n; k++)
         if (sg__memory_hits(&v->memory)[k] != 0)
             v->list[n++] = (uint32_t)k;
+    for (size_t k = 0; k < n && kind == STEPGRAPH_VERIFY_UNSTEADY; k++)
+        v->unsteady[v->list[k]] = SG__RANGE_WRITTEN;
     status = sg__memory_save(&v->memory, SG__IMAGE_OTHER);
     if (status == STEPGRAPH_OK)
         status = run_recording(v, i);
@@ -91,11 +93,13 @@ static stepgraph_status compare_run(sg__verify *v, CUgraphExec exec, stepgraph_v
         if (status == STEPGRAPH_OK)
             status = launch(v, exec);
         if (status == STEPGRAPH_OK)
+            status = sg__verify_wait(v, "%s, in step %u of %u", what, i + 1, v->config.steps);
+        if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, SG__HASH_NOW);
         if (status == STEPGRAPH_OK)
             status = sg__memory_judge(&v->memory, SG__HASH_NOW, SG__HASH_STEPS + i, v->unsteady, SG__RANGE_READ);
         if (status == STEPGRAPH_OK)
-            status = sg__verify_wait(v, "%s, in step %u of %u", what, i + 1, v->config.steps);
+            status = sg__verify_wait(v, "comparing");
         if (status == STEPGRAPH_OK && sg__memory_judged(&v->memory).changed > 0) {
             *differs = true;
             status = sg__verify_locate(v, kind, i, seed);
@@ -113,7 +117,7 @@ stepgraph_status sg__verify_control(sg__verify *v)
         if (i > 0)
             status = sg__verify_feed(v, i);
         if (status == STEPGRAPH_OK)
-            status = launch(v, v->subject->recorded);
+            status = launch(v, v->step->relaxed->recorded);
         if (status == STEPGRAPH_OK)
             status = sg__memory_hash(&v->memory, SG__HASH_STEPS + i);
         if (status == STEPGRAPH_OK)
@@ -125,7 +129,7 @@ stepgraph_status sg__verify_control(sg__verify *v)
     for (unsigned int again = 0; again < 3 || differs; again++) {
         if (status != STEPGRAPH_OK)
             return status;
-        status = compare_run(v, v->subject->recorded, STEPGRAPH_VERIFY_UNSTEADY, 0, "the step as it was recorded, once more", &differs);
+        status = compare_run(v, v->step->relaxed->recorded, STEPGRAPH_VERIFY_UNSTEADY, 0, "the step as it was recorded, once more", &differs);
         if (status == STEPGRAPH_OK)
             status = sg__verify_progress(v, "control");
     }
@@ -135,15 +139,15 @@ stepgraph_status sg__verify_control(sg__verify *v)
 /* The nodes in one line, as edges from each to the next. */
 static stepgraph_status run_line(sg__verify *v, uint64_t seed, uint32_t *line, sg__graph_edge *edges)
 {
-    const sg__subject *subject = v->subject;
+    uint32_t n = v->footprint->n;
     CUgraphExec exec = NULL;
-    stepgraph_status status = sg__order_line(subject->needed, seed, line);
+    stepgraph_status status = sg__order_line(&v->step->relaxed->needed, seed, line);
     bool differs;
 
-    for (uint32_t i = 0; i + 1 < subject->n; i++)
+    for (uint32_t i = 0; i + 1 < n; i++)
         edges[i] = (sg__graph_edge){.from = line[i], .to = line[i + 1]};
     if (status == STEPGRAPH_OK)
-        status = subject->executable(v->step, edges, subject->n > 0 ? subject->n - 1 : 0, &exec);
+        status = sg__relax_executable(v->step, edges, n > 0 ? n - 1 : 0, &exec);
     if (status == STEPGRAPH_OK)
         status = compare_run(v, exec, STEPGRAPH_VERIFY_REORDERED, seed, "the nodes in another order", &differs);
     sg__bury(v->session, SG__GRAVE_EXEC, (uintptr_t)exec);
@@ -156,12 +160,12 @@ static stepgraph_status run_line(sg__verify *v, uint64_t seed, uint32_t *line, s
 
 stepgraph_status sg__verify_orders(sg__verify *v)
 {
-    uint32_t *line = malloc(((size_t)v->subject->n + 1) * sizeof *line);
-    sg__graph_edge *edges = malloc(((size_t)v->subject->n + 1) * sizeof *edges);
+    uint32_t *line = malloc(((size_t)v->footprint->n + 1) * sizeof *line);
+    sg__graph_edge *edges = malloc(((size_t)v->footprint->n + 1) * sizeof *edges);
     stepgraph_status status = STEPGRAPH_OK;
 
     if (line == NULL || edges == NULL)
-        status = sg__fail_memory("host", v->subject->n * (sizeof *line + sizeof *edges));
+        status = sg__fail_memory("host", v->footprint->n * (sizeof *line + sizeof *edges));
     if (status == STEPGRAPH_OK)
         status = run_line(v, 0, line, edges);
     for (uint32_t i = 0; i < v->config.orders && status == STEPGRAPH_OK; i++)
@@ -177,7 +181,7 @@ stepgraph_status sg__verify_replays(sg__verify *v)
     bool differs = false;
 
     for (uint32_t i = 0; i < v->config.repeats && status == STEPGRAPH_OK && !differs; i++) {
-        status = compare_run(v, v->subject->relaxed, STEPGRAPH_VERIFY_RELAXED, 0, "the relaxed step", &differs);
+        status = compare_run(v, v->step->exec, STEPGRAPH_VERIFY_RELAXED, 0, "the relaxed step", &differs);
         if (status == STEPGRAPH_OK) {
             v->report->summary.repeats++;
             status = sg__verify_progress(v, "replays");

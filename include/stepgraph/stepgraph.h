@@ -23,5 +23,6 @@
 #include "relax.h"
 #include "session.h"
 #include "step.h"
+#include "verify.h"
 
 #endif
