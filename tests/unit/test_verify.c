@@ -334,7 +334,7 @@ START_TEST(all_kinds_of_nodes_run_alone)
 }
 END_TEST
 
-static stepgraph_pin *fed, *fed_too;
+static stepgraph_pin *fed;
 
 /* How often each of the steps 7, 8 and 9 was fed. */
 static stepgraph_status feed_step(void *user, stepgraph_step *step, uint64_t k)
@@ -352,11 +352,13 @@ START_TEST(steps_are_fed_and_feeds_put_back)
 {
     unsigned calls[3] = {0};
     CUdeviceptr d, s;
+    stepgraph_pin *first, *last;
     float before = 42;
 
     three();
+    first = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "first");
     fed = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "rate");
-    fed_too = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "scale");
+    last = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "last");
     OK(stepgraph_pin_feed(fed, &before, sizeof before));
     begin_with(STEPGRAPH_STEP_STRICT_FEEDS);
     d = stepgraph_pin_address(c);
@@ -378,7 +380,9 @@ START_TEST(steps_are_fed_and_feeds_put_back)
     ck_assert_uint_eq(calls[2], 10);
     ck_assert(pin_float(fed) == 42);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(t.step), "rate");
-    OK(stepgraph_pin_feed(fed_too, &before, sizeof before));
+    /* What lies between two that are fed travels along with them. */
+    OK(stepgraph_pin_feed(first, &before, sizeof before));
+    OK(stepgraph_pin_feed(last, &before, sizeof before));
     OK(stepgraph_session_flush(session));
     ck_assert(pin_float(fed) == 42);
 }
