@@ -898,6 +898,99 @@ START_TEST(node_that_follows_a_hidden_address_is_named)
 }
 END_TEST
 
+/* ---- driver calls that fail -------------------------------------------------------------------------------------- */
+
+static const char *const entries[] = {
+    "cuMemGetInfo", "cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuModuleLoadData", "cuModuleGetFunction",
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuLaunchKernel", "cuGraphLaunch", "cuGraphCreate", "cuGraphAddKernelNode",
+    "cuGraphAddMemcpyNode", "cuGraphAddMemsetNode", "cuGraphKernelNodeCopyAttributes", "cuGraphKernelNodeGetParams", "cuGraphMemcpyNodeGetParams",
+    "cuGraphMemsetNodeGetParams", "cuGraphInstantiateWithParams", "cuGraphClone", "cuGraphNodeFindInClone", "cuGraphAddDependencies",
+    "cuGraphRemoveDependencies", "cuCtxPushCurrent", "cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuGraphExecDestroy", "cuGraphDestroy",
+    "cuModuleUnload",
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+static size_t device_left(void)
+{
+    size_t left = 0, total;
+
+    CU(MemGetInfo(&left, &total));
+    return left;
+}
+
+/* It ends with a status and words, or says what it says otherwise; nothing leaks, all is put back, and the next one is right. */
+START_TEST(each_driver_call_fails_once)
+{
+    const char *entry = entries[_i];
+    /* Undoing reports nothing, and what it cannot undo stays. */
+    bool destroys = strstr(entry, "Destroy") || strstr(entry, "Free") || strstr(entry, "Unload") || strstr(entry, "Push");
+    float before[COUNT], after[COUNT];
+    stepgraph_pin *table;
+    CUdeviceptr p, s;
+    unsigned long calls;
+    size_t left;
+
+#ifdef __SANITIZE_ADDRESS__
+    if (destroys)
+        return; /* What is not undone would count as leaked. */
+#endif
+    three();
+    table = table_of("table", stepgraph_pin_address(b) + 20, 0);
+    begin();
+    plain_add(a, 1);
+    p = stepgraph_pin_address(c);
+    CU(MemsetD8Async(p, 7, 16, stream));
+    next();
+    declare(0, p, 16, true);
+    s = stepgraph_pin_address(a);
+    CU(MemcpyDtoDAsync(p + 32, s, 16, stream));
+    next();
+    declare(0, p + 32, 16, true);
+    declare(1, s, 16, false);
+    p = stepgraph_pin_address(table);
+    node(hidden("to_table"), 1, (void *[]){&p, &s});
+    reads(0, table);
+    reads(1, a);
+    end();
+    t.config.orders = 1;
+    t.config.steps = 2;
+    verify();
+    bytes_at(stepgraph_pin_address(a), before, sizeof before);
+    left = device_left();
+    calls = driver_calls(entry);
+    verify();
+    calls = driver_calls(entry) - calls;
+    ck_assert_msg(calls > 0, "%s is not called", entry);
+    ck_assert_uint_eq(device_left(), left);
+
+    for (unsigned nth = 1; nth <= calls; nth += nth > 8 ? 1 + (unsigned)calls / 10 : 1) {
+        stepgraph_status status;
+
+        stepgraph_verify_destroy(t.report);
+        t.report = NULL;
+        driver_fails(entry, nth, 999);
+        status = try();
+        if (status != STEPGRAPH_OK) {
+            ck_assert_msg(last_words()[0] != '\0', "%s %u: no words", entry, nth);
+            ck_assert_ptr_null(t.report);
+        } else {
+            OK(stepgraph_verify_get_summary(t.report, &t.summary));
+            VERDICT(STEPGRAPH_FAULTS_FOUND);
+        }
+        no_driver_fails();
+        bytes_at(stepgraph_pin_address(a), after, sizeof after);
+        if (status == STEPGRAPH_OK && !destroys)
+            ck_assert_msg(memcmp(before, after, sizeof before) == 0, "%s %u: the state was not put back", entry, nth);
+        if (!destroys)
+            ck_assert_msg(device_left() == left, "%s %u: %zu bytes of the device are lost", entry, nth, left - device_left());
+        left = device_left();
+        put_bytes(stepgraph_pin_address(a), before, sizeof before);
+        verify();
+        VERDICT(STEPGRAPH_FAULTS_FOUND);
+    }
+}
+END_TEST
+
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 /* Any byte that changes in any range is seen, whatever its place, and nothing else is. */
@@ -975,8 +1068,8 @@ static Suite *make(void)
 {
     Suite *suite = suite_create("verify");
     TCase *clean = unit_case(suite, "clean"), *planted = unit_case(suite, "planted"), *order = unit_case(suite, "order"),
-          *early = unit_case(suite, "early"), *hashes = unit_case(suite, "hashes");
-    TCase *const all[] = {clean, planted, order, early};
+          *early = unit_case(suite, "early"), *fails = unit_case(suite, "fails"), *hashes = unit_case(suite, "hashes");
+    TCase *const all[] = {clean, planted, order, early, fails};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_checked_fixture(all[i], made, dropped);
@@ -1003,6 +1096,8 @@ static Suite *make(void)
     tcase_add_test(early, copies_go_to_host_memory_where_the_device_is_short);
     tcase_add_test(early, feed_that_fails_is_passed_on);
     tcase_add_test(early, hanging_node_is_named_and_nothing_waits);
+    tcase_set_timeout(fails, 120);
+    add_controlled_loop_test(fails, each_driver_call_fails_once, 0, ENTRIES);
     tcase_add_test(hashes, every_byte_that_changes_is_seen);
     tcase_add_test(hashes, hash_depends_on_the_place);
     return suite;
