@@ -23,7 +23,6 @@ typedef struct habit {
 typedef struct survey {
     stepgraph_step *step;
     const stepgraph_relax_config *config;
-    sg__written written;
     sg__footprint *out;
     habit *habits;
     size_t n_habits;
@@ -205,7 +204,6 @@ static bool find(survey *s, CUdeviceptr address, extent *out)
     if (pin != NULL && out->start >= pin->address && out->start + out->bytes <= pin->address + pin->bytes) {
         bool input = pin->role == STEPGRAPH_ROLE_FEED || pin->role == STEPGRAPH_ROLE_CELL;
         out->read_only = (input && (s->config->flags & STEPGRAPH_RELAX_INPUTS_WRITTEN) == 0) || pin->role == STEPGRAPH_ROLE_CONST;
-        out->read_only = out->read_only && (s->written == NULL || !s->written[sg__pin_index(session, address)]);
     }
     return true;
 }
@@ -377,8 +375,6 @@ static stepgraph_status survey_nodes(survey *s)
         if (status == STEPGRAPH_OK)
             status = judge(s, &read->nodes[first]);
     }
-    for (size_t i = 0; i < out->n_accesses; i++)
-        out->reads += out->accesses[i].write ? 0 : 1;
     return status;
 }
 
@@ -555,9 +551,9 @@ static stepgraph_status refuse(const stepgraph_step *step)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_config *config, sg__written written, sg__footprint *out)
+stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_config *config, sg__footprint *out)
 {
-    survey s = {.step = step, .config = config, .written = written, .out = out};
+    survey s = {.step = step, .config = config, .out = out};
     stepgraph_status status;
 
     *out = (sg__footprint){.opaque = UINT32_MAX};
@@ -585,6 +581,16 @@ void sg__footprint_free(sg__footprint *footprint)
     free(footprint->touches);
     free(footprint->blocks);
     *footprint = (sg__footprint){0};
+}
+
+void sg__footprint_written(sg__footprint *footprint, const stepgraph_pin *pin)
+{
+    for (size_t i = 0; i < footprint->n_accesses; i++) {
+        sg__access *access = &footprint->accesses[i];
+        if (access->start < pin->address + pin->bytes && access->start + access->bytes > pin->address &&
+            footprint->touches[i].place != SG__WORD_SOURCE)
+            access->write = true;
+    }
 }
 
 sg__access *sg__footprint_unused(const sg__footprint *footprint)

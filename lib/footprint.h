@@ -36,17 +36,17 @@ typedef struct sg__footprint {
     sg__block *blocks;    /* Those that are touched. Their labels are gone. */
     size_t n_blocks, blocks_room;
 
-    uint64_t reads, left_over;
+    uint64_t left_over; /* Words that point to where a block was, or was not yet. */
     uint32_t opaque; /* The first node of which nobody knows what it writes; UINT32_MAX: none. */
 } sg__footprint;
 
-/* Pins that count as written whatever their role says; one for each pin of the session, NULL: none. */
-typedef const bool *sg__written;
-
 /* Free the result also after a failure. config: what is declared. Refused, with words: memory that is gone, or known under two addresses;
  * programmatic edges; blocks of a recording that is not the session's last. */
-stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_config *config, sg__written written, sg__footprint *out);
+stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_config *config, sg__footprint *out);
 void sg__footprint_free(sg__footprint *footprint);
+
+/* A pin counts as written from now on, whatever its role says. */
+void sg__footprint_written(sg__footprint *footprint, const stepgraph_pin *pin);
 
 /* The same accesses, as if no block had ever been given out again. The array is the caller's; NULL: no host memory. */
 sg__access *sg__footprint_unused(const sg__footprint *footprint);

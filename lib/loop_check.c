@@ -505,7 +505,8 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict 
         return;
     case STEPGRAPH_DIVERGED:
         loop->stats.checks_diverged++;
-        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, words);
+        if (!sg__lane_unrelax(loop, lane, words))
+            sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, words);
         return;
     }
 }

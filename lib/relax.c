@@ -52,7 +52,6 @@ typedef struct relaxing {
     stepgraph_relax *report;
     sg__footprint footprint;
     sg__order needed;
-    bool *written; /* Of each pin: it was seen to be. */
     way ways[WAYS];
     size_t n_ways;
 
@@ -96,19 +95,31 @@ static stepgraph_status estimate(relaxing *r)
     return status;
 }
 
+/* Perhaps noted when the step was recorded. */
+static stepgraph_status find_touches(relaxing *r)
+{
+    uint64_t start = sg__audit_clock();
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (r->step->noted != NULL) {
+        r->footprint = *r->step->noted;
+        free(r->step->noted);
+        r->step->noted = NULL;
+    } else {
+        status = sg__footprint_make(r->step, &r->config, &r->footprint);
+    }
+    r->report->summary.read_ms += since(start);
+    return status;
+}
+
 static stepgraph_status find_order(relaxing *r)
 {
     stepgraph_relax_summary *said = &r->report->summary;
     uint64_t start = sg__audit_clock();
     stepgraph_status status;
 
-    sg__footprint_free(&r->footprint);
     sg__order_free(&r->needed);
-    status = sg__footprint_make(r->step, &r->config, r->written, &r->footprint);
-    said->read_ms += since(start);
-    start = sg__audit_clock();
-    if (status == STEPGRAPH_OK)
-        status = build(r, r->footprint.accesses, &r->needed);
+    status = build(r, r->footprint.accesses, &r->needed);
     if (status == STEPGRAPH_OK)
         status = estimate(r);
     said->order_ms += since(start);
@@ -118,10 +129,11 @@ static stepgraph_status find_order(relaxing *r)
     said->path_recorded = r->needed.recorded_path;
     said->path_needed = r->needed.path;
     said->accesses = r->footprint.n_accesses;
-    said->reads = r->footprint.reads;
     said->left_over = r->footprint.left_over;
     said->unordered = r->needed.n_unordered;
-    said->barriers = said->collectives = 0;
+    said->barriers = said->collectives = said->reads = 0;
+    for (size_t i = 0; i < r->footprint.n_accesses; i++)
+        said->reads += r->footprint.accesses[i].write ? 0 : 1;
     for (uint32_t i = 0; i < r->footprint.n; i++) {
         said->barriers += r->footprint.kinds[i] == SG__ORDER_BARRIER ? 1 : 0;
         said->collectives += r->footprint.kinds[i] == SG__ORDER_COLLECTIVES ? 1 : 0;
@@ -357,6 +369,7 @@ static stepgraph_pin *pin_of(const relaxing *r, size_t range)
 static stepgraph_status refute(relaxing *r)
 {
     unsigned char *marks = malloc(r->memory.n + 1);
+    const stepgraph_pin *last = NULL;
     const unsigned char *hits;
     stepgraph_status status;
     uint64_t chunks;
@@ -370,10 +383,10 @@ static stepgraph_status refute(relaxing *r)
     hits = sg__memory_hits(&r->memory);
     for (size_t i = 0; status == STEPGRAPH_OK && chunks > 0 && i < r->memory.n; i++) {
         const stepgraph_pin *pin = marks[i] == SG__RANGE_READ && hits[i] != 0 ? pin_of(r, i) : NULL;
-        size_t index = pin != NULL ? sg__pin_index(r->session, pin->address) : 0;
-        if (pin == NULL || r->written[index])
+        if (pin == NULL || pin == last)
             continue;
-        r->written[index] = true;
+        last = pin; /* Its ranges come one after the other. */
+        sg__footprint_written(&r->footprint, pin);
         r->report->summary.refuted++;
         sg__log(r->session, STEPGRAPH_LOG_WARNING, "step '%s' writes pin '%s', whose role says that it does not: relaxed as if it were written",
                 r->step->name, pin->name);
@@ -634,9 +647,8 @@ static stepgraph_status relax(relaxing *r)
 
     r->ways[0] = (way){.exec = r->step->exec, .identical = -1};
     r->n_ways = 1;
-    r->written = calloc(r->session->n_pins + 1, sizeof *r->written);
-    if (status == STEPGRAPH_OK && r->written == NULL)
-        status = sg__fail_memory("host", r->session->n_pins);
+    if (status == STEPGRAPH_OK)
+        status = find_touches(r);
     if (status == STEPGRAPH_OK)
         status = find_order(r);
     /* A chain that is needed is replayed as it is. */
@@ -666,7 +678,6 @@ static void clean_up(relaxing *r)
     sg__bury(r->session, SG__GRAVE_EVENT, (uintptr_t)r->end);
     sg__footprint_free(&r->footprint);
     sg__order_free(&r->needed);
-    free(r->written);
 }
 
 static stepgraph_status check_kernels(const char *what, const stepgraph_relax_kernel *kernels, uint32_t n)
@@ -763,6 +774,29 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
     else
         stepgraph_relax_destroy(r.report);
     return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__relax_note(stepgraph_step *step, const stepgraph_relax_config *config)
+{
+    stepgraph_status status = sg__enter(step->session);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    sg__relax_forget(step);
+    step->noted = calloc(1, sizeof *step->noted);
+    status = step->noted != NULL ? sg__footprint_make(step, config, step->noted) : sg__fail_memory("host", sizeof *step->noted);
+    if (status != STEPGRAPH_OK)
+        sg__relax_forget(step);
+    sg__leave(step->session);
+    return status;
+}
+
+void sg__relax_forget(stepgraph_step *step)
+{
+    if (step->noted != NULL)
+        sg__footprint_free(step->noted);
+    free(step->noted);
+    step->noted = NULL;
 }
 
 void sg__relax_drop(stepgraph_step *step)

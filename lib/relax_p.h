@@ -26,6 +26,10 @@ struct stepgraph_relax {
 /* Options as a caller gives them, checked. */
 stepgraph_status sg__relax_read_config(const stepgraph_relax_config *given, stepgraph_relax_config *out);
 
+/* Keep what the nodes of a READY step touch, for a later relaxing with the same options: after another recording nobody would know. */
+stepgraph_status sg__relax_note(stepgraph_step *step, const stepgraph_relax_config *config);
+void sg__relax_forget(stepgraph_step *step);
+
 /* Replay as recorded again. Runs in flight come to their end. */
 void sg__relax_drop(stepgraph_step *step);
 

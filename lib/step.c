@@ -164,6 +164,7 @@ static void drop_graph(stepgraph_step *step)
         sg__leave(session);
     }
     sg__relax_drop(step);
+    sg__relax_forget(step);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);

@@ -55,6 +55,7 @@ struct stepgraph_step {
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
+    struct sg__footprint *noted; /* What its nodes touch, if somebody wanted to know it later; NULL: nobody did. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
