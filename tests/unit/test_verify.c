@@ -807,6 +807,184 @@ START_TEST(nodes_that_wait_for_their_like_are_not_run_alone)
 }
 END_TEST
 
+/* ---- through the public calls only ------------------------------------------------------------------------------- */
+
+/* A step of four kernels: a += 1, the planted one, c += 1, b += 1; relaxed on four lanes, and verified. */
+static stepgraph_relax_config relax_config;
+
+static void planted(void (*body)(void))
+{
+    float one = 1;
+    int n = COUNT;
+    CUdeviceptr p;
+
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    for (int i = 0; i < 3; i++) {
+        p = stepgraph_pin_address(i == 0 ? a : i == 1 ? c : b);
+        launch(stream, kernels.addn, COUNT, (void *[]){&p, &one, &n});
+        if (i == 0)
+            body();
+    }
+    OK(stepgraph_step_end(t.step));
+    relax_config.lanes = 4;
+    OK(stepgraph_step_relax(t.step, &relax_config, NULL));
+    OK(stepgraph_step_verify(t.step, &t.config, &t.report));
+    t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
+    OK(stepgraph_verify_get_summary(t.report, &t.summary));
+    if (getenv("SHOW") != NULL)
+        puts(stepgraph_verify_text(t.report));
+}
+
+static stepgraph_pin *plant_table;
+
+static void table_between(void)
+{
+    CUdeviceptr p = stepgraph_pin_address(plant_table);
+    float v = 3;
+
+    launch(stream, hidden("through_table"), 1, (void *[]){&p, &v});
+}
+
+static void public_made(void)
+{
+    made();
+    three();
+    relax_config = (stepgraph_relax_config)STEPGRAPH_RELAX_CONFIG_INIT;
+    plant_table = table_of("table", stepgraph_pin_address(a), stepgraph_pin_address(b));
+}
+
+START_TEST(pointer_table_is_found_and_a_barrier_helps)
+{
+    static const stepgraph_relax_kernel barrier = {.pattern = "through_*", .argument = UINT32_MAX};
+    stepgraph_verify_finding found;
+
+    planted(table_between);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_HIDDEN_WRITE, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_str_eq(found.node_name, "through_table");
+    ck_assert_str_eq(found.memory, "state 'b'");
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_HIDDEN_READ, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+
+    stepgraph_verify_destroy(t.report);
+    t.report = NULL;
+    relax_config.barriers = &barrier;
+    relax_config.n_barriers = 1;
+    planted(table_between);
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_eq(t.summary.nodes, 4);
+    ck_assert_uint_eq(t.summary.nodes_isolated, 3);
+}
+END_TEST
+
+static void copy_between(void)
+{
+    CUdeviceptr d = stepgraph_pin_address(b), s = stepgraph_pin_address(a);
+
+    launch(stream, kernels.copyf, 1, (void *[]){&d, &s});
+}
+
+START_TEST(false_declaration_of_an_argument_is_found)
+{
+    static const stepgraph_relax_kernel reads_all = {.pattern = "copyf", .argument = UINT32_MAX};
+    stepgraph_verify_finding found;
+
+    relax_config.reads = &reads_all;
+    relax_config.n_reads = 1;
+    planted(copy_between);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_FALSE_READ, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_uint_eq(found.argument, 0);
+    ck_assert_str_eq(found.memory, "state 'b'");
+}
+END_TEST
+
+static stepgraph_pin *half[2];
+
+static void over_both(void)
+{
+    CUdeviceptr p = stepgraph_pin_address(half[0]);
+    float v = 1;
+    int n = 20;
+
+    launch(stream, hidden("add_all"), 20, (void *[]){&p, &v, &n});
+}
+
+START_TEST(views_of_a_flat_buffer_are_found)
+{
+    CUdeviceptr flat = device_make(128);
+    stepgraph_verify_finding found;
+
+    half[0] = pin_adopt(session, STEPGRAPH_ROLE_STATE, flat, 64, "first");
+    half[1] = pin_adopt(session, STEPGRAPH_ROLE_STATE, flat + 64, 64, "second");
+    planted(over_both);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_ge(of_kind(STEPGRAPH_VERIFY_HIDDEN_WRITE, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_str_eq(found.memory, "state 'second'");
+}
+END_TEST
+
+START_TEST(clean_step_of_the_public_calls_is_not_accused)
+{
+    stepgraph_verify *report = NULL;
+
+    planted(copy_between);
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_eq(t.summary.findings, 0);
+    ck_assert_uint_eq(t.summary.nodes_isolated, 4);
+    /* What is replayed afterwards is the relaxed step. */
+    OK(stepgraph_step_replay(t.step));
+    OK(stepgraph_step_unrelax(t.step));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_verify(t.step, NULL, &report), "'train'", "as it was recorded", "stepgraph_step_relax()");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(NULL, NULL, &report), "the step is NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(t.step, NULL, NULL), "verify_out is NULL");
+    OK(stepgraph_step_reset(t.step));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_verify(t.step, NULL, &report), "'train'", "record one first");
+    ck_assert_ptr_null(report);
+}
+END_TEST
+
+START_TEST(structs_of_other_sizes_are_read_and_filled)
+{
+    LONGER(stepgraph_verify_config, 16) longer;
+    LONGER(stepgraph_verify_summary, 16) summary;
+    stepgraph_verify_finding found = STEPGRAPH_VERIFY_FINDING_INIT;
+    stepgraph_verify *report = NULL;
+
+    planted(copy_between);
+    memset(&longer, 0, sizeof longer);
+    longer.known = t.config;
+    longer.known.size = sizeof longer;
+    OK(stepgraph_step_verify(t.step, &longer.known, &report));
+    stepgraph_verify_destroy(report);
+    report = NULL;
+    longer.bytes[sizeof longer - 1] = 1;
+    FAILS(STEPGRAPH_ERR_ABI, stepgraph_step_verify(t.step, &longer.known, &report), "stepgraph_verify_config");
+    t.config.size = 4;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(t.step, &t.config, &report), "stepgraph_verify_config");
+
+    memset(&summary, 0xaa, sizeof summary);
+    summary.known.size = sizeof summary;
+    OK(stepgraph_verify_get_summary(t.report, &summary.known));
+    ck_assert_uint_eq(summary.bytes[sizeof summary - 1], 0xaa);
+    summary.known.size = 4;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get_summary(t.report, &summary.known), "stepgraph_verify_summary");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get_summary(NULL, &summary.known), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get(t.report, 0, &found), "no finding 0");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get(NULL, 0, &found), "NULL");
+    ck_assert_str_eq(stepgraph_verify_text(NULL), "");
+    ck_assert_str_eq(stepgraph_verify_json(NULL), "{}");
+    ck_assert_str_eq(stepgraph_verify_verdict_name(STEPGRAPH_NO_FAULT_FOUND), "NO_FAULT_FOUND");
+    ck_assert_str_eq(stepgraph_verify_verdict_name(99), "unknown verdict");
+    stepgraph_verify_destroy(NULL);
+}
+END_TEST
+
 /* ---- what ends it early ------------------------------------------------------------------------------------------ */
 
 static int32_t stop_in(void *user, const char *phase, uint64_t done, uint64_t total)
@@ -1090,7 +1268,8 @@ static Suite *make(void)
 {
     Suite *suite = suite_create("verify");
     TCase *clean = unit_case(suite, "clean"), *planted = unit_case(suite, "planted"), *order = unit_case(suite, "order"),
-          *early = unit_case(suite, "early"), *fails = unit_case(suite, "fails"), *hashes = unit_case(suite, "hashes");
+          *early = unit_case(suite, "early"), *fails = unit_case(suite, "fails"), *hashes = unit_case(suite, "hashes"),
+          *public_calls = unit_case(suite, "public calls");
     TCase *const all[] = {clean, planted, order, early, fails};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -1115,6 +1294,12 @@ static Suite *make(void)
     tcase_add_test(order, nodes_that_do_something_else_alone_are_found);
     tcase_add_test(order, step_that_does_not_repeat_itself_is_not_comparable);
     tcase_add_test(order, nodes_that_wait_for_their_like_are_not_run_alone);
+    tcase_add_checked_fixture(public_calls, public_made, dropped);
+    tcase_add_test(public_calls, pointer_table_is_found_and_a_barrier_helps);
+    tcase_add_test(public_calls, false_declaration_of_an_argument_is_found);
+    tcase_add_test(public_calls, views_of_a_flat_buffer_are_found);
+    tcase_add_test(public_calls, clean_step_of_the_public_calls_is_not_accused);
+    tcase_add_test(public_calls, structs_of_other_sizes_are_read_and_filled);
     tcase_add_loop_test(early, progress_can_stop_it_and_all_is_put_back, 0, 5);
     tcase_add_test(early, copies_go_to_host_memory_where_the_device_is_short);
     tcase_add_test(early, feed_that_fails_is_passed_on);
