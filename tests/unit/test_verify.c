@@ -24,7 +24,7 @@ static struct {
     sg__graph_edges recorded;
     sg__relaxed relaxed;
     CUgraphExec exec;   /* As recorded. */
-    CUgraphExec own[4]; /* Made here. */
+    CUgraphExec own[16]; /* Made here. */
     unsigned n_own;
     CUgraphExec other; /* The relaxed one. */
     stepgraph_verify_config config;
@@ -90,11 +90,16 @@ static void reads(uint16_t argument, const stepgraph_pin *pin)
     declare(argument, stepgraph_pin_address(pin), stepgraph_pin_bytes(pin), false);
 }
 
-static void begin(void)
+static void begin_with(uint32_t flags)
 {
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    t.step = step_make(session, "train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     OK(stepgraph_step_prepare(t.step));
     OK(stepgraph_step_capture(t.step));
+}
+
+static void begin(void)
+{
+    begin_with(0);
 }
 
 /* While the step is relaxed as the test wants it. */
@@ -331,25 +336,31 @@ END_TEST
 
 static stepgraph_pin *fed;
 
+/* How often each of the steps 7, 8 and 9 was fed. */
 static stepgraph_status feed_step(void *user, stepgraph_step *step, uint64_t k)
 {
     float v = (float)k;
 
-    (void)step;
-    (*(unsigned *)user)++;
+    ck_assert_ptr_eq(step, t.step);
+    ck_assert(k >= 7 && k < 10);
+    ((unsigned *)user)[k - 7]++;
     return stepgraph_pin_feed(fed, &v, sizeof v);
 }
 
+/* Afterwards nothing was fed: neither the value nor the account of it is another. */
 START_TEST(steps_are_fed_and_feeds_put_back)
 {
-    unsigned calls = 0;
+    unsigned calls[3] = {0};
     CUdeviceptr d, s;
+    stepgraph_pin *first, *last;
     float before = 42;
 
     three();
-    fed = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "rate");
+    first = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "first");
+    fed = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "rate");
+    last = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "last");
     OK(stepgraph_pin_feed(fed, &before, sizeof before));
-    begin();
+    begin_with(STEPGRAPH_STEP_STRICT_FEEDS);
     d = stepgraph_pin_address(c);
     s = stepgraph_pin_address(fed);
     node(kernels.copyf, 1, (void *[]){&d, &s});
@@ -357,15 +368,23 @@ START_TEST(steps_are_fed_and_feeds_put_back)
     reads(1, fed);
     plain_add(a, 1);
     end();
+    OK(stepgraph_step_replay(t.step));
     t.config.feed = feed_step;
-    t.config.user = &calls;
+    t.config.user = calls;
     t.config.first = 7;
     verify();
     VERDICT(STEPGRAPH_NO_FAULT_FOUND);
-    ck_assert_uint_gt(calls, 3 * 3);
+    /* A control, three more, four orders and two relaxed runs; and twice one step, node by node. */
+    ck_assert_uint_eq(calls[0], 10 + 2);
+    ck_assert_uint_eq(calls[1], 10);
+    ck_assert_uint_eq(calls[2], 10);
     ck_assert(pin_float(fed) == 42);
-    OK(stepgraph_step_replay(t.step));
-    ck_assert(pin_float(c) == 42);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(t.step), "rate");
+    /* What lies between two that are fed travels along with them. */
+    OK(stepgraph_pin_feed(first, &before, sizeof before));
+    OK(stepgraph_pin_feed(last, &before, sizeof before));
+    OK(stepgraph_session_flush(session));
+    ck_assert(pin_float(fed) == 42);
 }
 END_TEST
 
@@ -702,6 +721,28 @@ START_TEST(relaxed_step_that_differs_is_found)
 }
 END_TEST
 
+/* Replays show it only where they have the luck to run in another order: on cusim, one that is drawn. */
+START_TEST(missing_edge_shows_in_replays_with_luck)
+{
+    enum { SEEDS = 8 };
+    stepgraph_verify_finding found;
+    unsigned shown = 0;
+
+    missing_edge();
+    t.config.flags = STEPGRAPH_VERIFY_NO_WRITES | STEPGRAPH_VERIFY_NO_ISOLATION | STEPGRAPH_VERIFY_NO_ORDERS;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        driver_seed(seed);
+        t.other = own_executable(NULL, 0); /* An executable keeps the order that was drawn for it. */
+        verify();
+        shown += t.summary.verdict == STEPGRAPH_FAULTS_FOUND;
+        if (t.summary.verdict == STEPGRAPH_FAULTS_FOUND)
+            ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_RELAXED, &found), 1);
+    }
+    ck_assert_uint_gt(shown, 0);
+    ck_assert_uint_lt(shown, SEEDS);
+}
+END_TEST
+
 /* What is held against it is another graph than that of the nodes: as where nodes work together while they run. */
 START_TEST(nodes_that_do_something_else_alone_are_found)
 {
@@ -763,6 +804,184 @@ START_TEST(nodes_that_wait_for_their_like_are_not_run_alone)
     ck_assert_uint_eq(found.node, 1);
     ck_assert_uint_eq(t.summary.nodes_run, 0);
     ck_assert_uint_eq(t.summary.orders, 4);
+}
+END_TEST
+
+/* ---- through the public calls only ------------------------------------------------------------------------------- */
+
+/* A step of four kernels: a += 1, the planted one, c += 1, b += 1; relaxed on four lanes, and verified. */
+static stepgraph_relax_config relax_config;
+
+static void planted(void (*body)(void))
+{
+    float one = 1;
+    int n = COUNT;
+    CUdeviceptr p;
+
+    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    OK(stepgraph_step_prepare(t.step));
+    OK(stepgraph_step_capture(t.step));
+    for (int i = 0; i < 3; i++) {
+        p = stepgraph_pin_address(i == 0 ? a : i == 1 ? c : b);
+        launch(stream, kernels.addn, COUNT, (void *[]){&p, &one, &n});
+        if (i == 0)
+            body();
+    }
+    OK(stepgraph_step_end(t.step));
+    relax_config.lanes = 4;
+    OK(stepgraph_step_relax(t.step, &relax_config, NULL));
+    OK(stepgraph_step_verify(t.step, &t.config, &t.report));
+    t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
+    OK(stepgraph_verify_get_summary(t.report, &t.summary));
+    if (getenv("SHOW") != NULL)
+        puts(stepgraph_verify_text(t.report));
+}
+
+static stepgraph_pin *plant_table;
+
+static void table_between(void)
+{
+    CUdeviceptr p = stepgraph_pin_address(plant_table);
+    float v = 3;
+
+    launch(stream, hidden("through_table"), 1, (void *[]){&p, &v});
+}
+
+static void public_made(void)
+{
+    made();
+    three();
+    relax_config = (stepgraph_relax_config)STEPGRAPH_RELAX_CONFIG_INIT;
+    plant_table = table_of("table", stepgraph_pin_address(a), stepgraph_pin_address(b));
+}
+
+START_TEST(pointer_table_is_found_and_a_barrier_helps)
+{
+    static const stepgraph_relax_kernel barrier = {.pattern = "through_*", .argument = UINT32_MAX};
+    stepgraph_verify_finding found;
+
+    planted(table_between);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_HIDDEN_WRITE, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_str_eq(found.node_name, "through_table");
+    ck_assert_str_eq(found.memory, "state 'b'");
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_HIDDEN_READ, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+
+    stepgraph_verify_destroy(t.report);
+    t.report = NULL;
+    relax_config.barriers = &barrier;
+    relax_config.n_barriers = 1;
+    planted(table_between);
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_eq(t.summary.nodes, 4);
+    ck_assert_uint_eq(t.summary.nodes_isolated, 3);
+}
+END_TEST
+
+static void copy_between(void)
+{
+    CUdeviceptr d = stepgraph_pin_address(b), s = stepgraph_pin_address(a);
+
+    launch(stream, kernels.copyf, 1, (void *[]){&d, &s});
+}
+
+START_TEST(false_declaration_of_an_argument_is_found)
+{
+    static const stepgraph_relax_kernel reads_all = {.pattern = "copyf", .argument = UINT32_MAX};
+    stepgraph_verify_finding found;
+
+    relax_config.reads = &reads_all;
+    relax_config.n_reads = 1;
+    planted(copy_between);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_FALSE_READ, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_uint_eq(found.argument, 0);
+    ck_assert_str_eq(found.memory, "state 'b'");
+}
+END_TEST
+
+static stepgraph_pin *half[2];
+
+static void over_both(void)
+{
+    CUdeviceptr p = stepgraph_pin_address(half[0]);
+    float v = 1;
+    int n = 20;
+
+    launch(stream, hidden("add_all"), 20, (void *[]){&p, &v, &n});
+}
+
+START_TEST(views_of_a_flat_buffer_are_found)
+{
+    CUdeviceptr flat = device_make(128);
+    stepgraph_verify_finding found;
+
+    half[0] = pin_adopt(session, STEPGRAPH_ROLE_STATE, flat, 64, "first");
+    half[1] = pin_adopt(session, STEPGRAPH_ROLE_STATE, flat + 64, 64, "second");
+    planted(over_both);
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_ge(of_kind(STEPGRAPH_VERIFY_HIDDEN_WRITE, &found), 1);
+    ck_assert_uint_eq(found.node, 1);
+    ck_assert_str_eq(found.memory, "state 'second'");
+}
+END_TEST
+
+START_TEST(clean_step_of_the_public_calls_is_not_accused)
+{
+    stepgraph_verify *report = NULL;
+
+    planted(copy_between);
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_eq(t.summary.findings, 0);
+    ck_assert_uint_eq(t.summary.nodes_isolated, 4);
+    /* What is replayed afterwards is the relaxed step. */
+    OK(stepgraph_step_replay(t.step));
+    OK(stepgraph_step_unrelax(t.step));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_verify(t.step, NULL, &report), "'train'", "as it was recorded", "stepgraph_step_relax()");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(NULL, NULL, &report), "the step is NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(t.step, NULL, NULL), "verify_out is NULL");
+    OK(stepgraph_step_reset(t.step));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_verify(t.step, NULL, &report), "'train'", "record one first");
+    ck_assert_ptr_null(report);
+}
+END_TEST
+
+START_TEST(structs_of_other_sizes_are_read_and_filled)
+{
+    LONGER(stepgraph_verify_config, 16) longer;
+    LONGER(stepgraph_verify_summary, 16) summary;
+    stepgraph_verify_finding found = STEPGRAPH_VERIFY_FINDING_INIT;
+    stepgraph_verify *report = NULL;
+
+    planted(copy_between);
+    memset(&longer, 0, sizeof longer);
+    longer.known = t.config;
+    longer.known.size = sizeof longer;
+    OK(stepgraph_step_verify(t.step, &longer.known, &report));
+    stepgraph_verify_destroy(report);
+    report = NULL;
+    longer.bytes[sizeof longer - 1] = 1;
+    FAILS(STEPGRAPH_ERR_ABI, stepgraph_step_verify(t.step, &longer.known, &report), "stepgraph_verify_config");
+    t.config.size = 4;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(t.step, &t.config, &report), "stepgraph_verify_config");
+
+    memset(&summary, 0xaa, sizeof summary);
+    summary.known.size = sizeof summary;
+    OK(stepgraph_verify_get_summary(t.report, &summary.known));
+    ck_assert_uint_eq(summary.bytes[sizeof summary - 1], 0xaa);
+    summary.known.size = 4;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get_summary(t.report, &summary.known), "stepgraph_verify_summary");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get_summary(NULL, &summary.known), "NULL");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get(t.report, 0, &found), "no finding 0");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_verify_get(NULL, 0, &found), "NULL");
+    ck_assert_str_eq(stepgraph_verify_text(NULL), "");
+    ck_assert_str_eq(stepgraph_verify_json(NULL), "{}");
+    ck_assert_str_eq(stepgraph_verify_verdict_name(STEPGRAPH_NO_FAULT_FOUND), "NO_FAULT_FOUND");
+    ck_assert_str_eq(stepgraph_verify_verdict_name(99), "unknown verdict");
+    stepgraph_verify_destroy(NULL);
 }
 END_TEST
 
@@ -879,6 +1098,99 @@ START_TEST(node_that_follows_a_hidden_address_is_named)
 }
 END_TEST
 
+/* ---- driver calls that fail -------------------------------------------------------------------------------------- */
+
+static const char *const entries[] = {
+    "cuMemGetInfo", "cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuModuleLoadData", "cuModuleGetFunction",
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuLaunchKernel", "cuGraphLaunch", "cuGraphCreate", "cuGraphAddKernelNode",
+    "cuGraphAddMemcpyNode", "cuGraphAddMemsetNode", "cuGraphKernelNodeCopyAttributes", "cuGraphKernelNodeGetParams", "cuGraphMemcpyNodeGetParams",
+    "cuGraphMemsetNodeGetParams", "cuGraphInstantiateWithParams", "cuGraphClone", "cuGraphNodeFindInClone", "cuGraphAddDependencies",
+    "cuGraphRemoveDependencies", "cuCtxPushCurrent", "cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuGraphExecDestroy", "cuGraphDestroy",
+    "cuModuleUnload",
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+static size_t device_left(void)
+{
+    size_t left = 0, total;
+
+    CU(MemGetInfo(&left, &total));
+    return left;
+}
+
+/* It ends with a status and words, or says what it says otherwise; nothing leaks, all is put back, and the next one is right. */
+START_TEST(each_driver_call_fails_once)
+{
+    const char *entry = entries[_i];
+    /* Undoing reports nothing, and what it cannot undo stays. */
+    bool destroys = strstr(entry, "Destroy") || strstr(entry, "Free") || strstr(entry, "Unload") || strstr(entry, "Push");
+    float before[COUNT], after[COUNT];
+    stepgraph_pin *table;
+    CUdeviceptr p, s;
+    unsigned long calls;
+    size_t left;
+
+#ifdef __SANITIZE_ADDRESS__
+    if (destroys)
+        return; /* What is not undone would count as leaked. */
+#endif
+    three();
+    table = table_of("table", stepgraph_pin_address(b) + 20, 0);
+    begin();
+    plain_add(a, 1);
+    p = stepgraph_pin_address(c);
+    CU(MemsetD8Async(p, 7, 16, stream));
+    next();
+    declare(0, p, 16, true);
+    s = stepgraph_pin_address(a);
+    CU(MemcpyDtoDAsync(p + 32, s, 16, stream));
+    next();
+    declare(0, p + 32, 16, true);
+    declare(1, s, 16, false);
+    p = stepgraph_pin_address(table);
+    node(hidden("to_table"), 1, (void *[]){&p, &s});
+    reads(0, table);
+    reads(1, a);
+    end();
+    t.config.orders = 1;
+    t.config.steps = 2;
+    verify();
+    bytes_at(stepgraph_pin_address(a), before, sizeof before);
+    left = device_left();
+    calls = driver_calls(entry);
+    verify();
+    calls = driver_calls(entry) - calls;
+    ck_assert_msg(calls > 0, "%s is not called", entry);
+    ck_assert_uint_eq(device_left(), left);
+
+    for (unsigned nth = 1; nth <= calls; nth += nth > 8 ? 1 + (unsigned)calls / 10 : 1) {
+        stepgraph_status status;
+
+        stepgraph_verify_destroy(t.report);
+        t.report = NULL;
+        driver_fails(entry, nth, 999);
+        status = try();
+        if (status != STEPGRAPH_OK) {
+            ck_assert_msg(last_words()[0] != '\0', "%s %u: no words", entry, nth);
+            ck_assert_ptr_null(t.report);
+        } else {
+            OK(stepgraph_verify_get_summary(t.report, &t.summary));
+            VERDICT(STEPGRAPH_FAULTS_FOUND);
+        }
+        no_driver_fails();
+        bytes_at(stepgraph_pin_address(a), after, sizeof after);
+        if (status == STEPGRAPH_OK && !destroys)
+            ck_assert_msg(memcmp(before, after, sizeof before) == 0, "%s %u: the state was not put back", entry, nth);
+        if (!destroys)
+            ck_assert_msg(device_left() == left, "%s %u: %zu bytes of the device are lost", entry, nth, left - device_left());
+        left = device_left();
+        put_bytes(stepgraph_pin_address(a), before, sizeof before);
+        verify();
+        VERDICT(STEPGRAPH_FAULTS_FOUND);
+    }
+}
+END_TEST
+
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 /* Any byte that changes in any range is seen, whatever its place, and nothing else is. */
@@ -956,8 +1268,9 @@ static Suite *make(void)
 {
     Suite *suite = suite_create("verify");
     TCase *clean = unit_case(suite, "clean"), *planted = unit_case(suite, "planted"), *order = unit_case(suite, "order"),
-          *early = unit_case(suite, "early"), *hashes = unit_case(suite, "hashes");
-    TCase *const all[] = {clean, planted, order, early};
+          *early = unit_case(suite, "early"), *fails = unit_case(suite, "fails"), *hashes = unit_case(suite, "hashes"),
+          *public_calls = unit_case(suite, "public calls");
+    TCase *const all[] = {clean, planted, order, early, fails};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_checked_fixture(all[i], made, dropped);
@@ -977,13 +1290,22 @@ static Suite *make(void)
     tcase_add_test(planted, counter_that_goes_back_to_zero_escapes_as_a_read);
     tcase_add_test(order, missing_edge_shows_in_another_order);
     tcase_add_test(order, relaxed_step_that_differs_is_found);
+    add_controlled_test(order, missing_edge_shows_in_replays_with_luck);
     tcase_add_test(order, nodes_that_do_something_else_alone_are_found);
     tcase_add_test(order, step_that_does_not_repeat_itself_is_not_comparable);
     tcase_add_test(order, nodes_that_wait_for_their_like_are_not_run_alone);
+    tcase_add_checked_fixture(public_calls, public_made, dropped);
+    tcase_add_test(public_calls, pointer_table_is_found_and_a_barrier_helps);
+    tcase_add_test(public_calls, false_declaration_of_an_argument_is_found);
+    tcase_add_test(public_calls, views_of_a_flat_buffer_are_found);
+    tcase_add_test(public_calls, clean_step_of_the_public_calls_is_not_accused);
+    tcase_add_test(public_calls, structs_of_other_sizes_are_read_and_filled);
     tcase_add_loop_test(early, progress_can_stop_it_and_all_is_put_back, 0, 5);
     tcase_add_test(early, copies_go_to_host_memory_where_the_device_is_short);
     tcase_add_test(early, feed_that_fails_is_passed_on);
     tcase_add_test(early, hanging_node_is_named_and_nothing_waits);
+    tcase_set_timeout(fails, 120);
+    add_controlled_loop_test(fails, each_driver_call_fails_once, 0, ENTRIES);
     tcase_add_test(hashes, every_byte_that_changes_is_seen);
     tcase_add_test(hashes, hash_depends_on_the_place);
     return suite;

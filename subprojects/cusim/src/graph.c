@@ -270,8 +270,8 @@ CUgraph cs_graph_copy(CUgraph from, bool exec)
     return g;
 }
 
-/* The order of the calls serves unless edges were added against it. */
-CUgraphNode *cs_graph_order(CUgraph g, CUgraphNode *cycle)
+/* The order of the calls serves unless edges were added against it, or one that they allow is drawn. */
+CUgraphNode *cs_graph_order(CUgraph g, bool drawn, CUgraphNode *cycle)
 {
     CUgraphNode *order = cs_alloc_bytes((g->count + 1) * sizeof *order);
     bool plain = true;
@@ -283,15 +283,22 @@ CUgraphNode *cs_graph_order(CUgraph g, CUgraphNode *cycle)
         for (size_t k = 0; k < g->nodes[i]->in.count; k++)
             plain = plain && g->nodes[i]->in.nodes[k]->index < i;
     }
-    if (plain)
+    if (plain && !drawn)
         return order;
     for (size_t i = 0; i < g->count; i++)
         if (g->nodes[i]->mark == 0)
             order[n++] = g->nodes[i];
-    for (; head < n; head++)
+    for (; head < n; head++) {
+        if (drawn && n - head > 1) {
+            size_t pick = head + cs_turn_draw(n - head);
+            CUgraphNode first = order[pick];
+            order[pick] = order[head];
+            order[head] = first;
+        }
         for (size_t k = 0; k < order[head]->out.count; k++)
             if (--order[head]->out.nodes[k]->mark == 0)
                 order[n++] = order[head]->out.nodes[k];
+    }
     if (n == g->count)
         return order;
     for (size_t i = 0; i < g->count; i++)
