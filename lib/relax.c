@@ -727,19 +727,6 @@ static stepgraph_status check_state(stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
-static stepgraph_relax *report_new(const stepgraph_step *step)
-{
-    stepgraph_relax *report = calloc(1, sizeof *report);
-
-    if (report == NULL || (report->title = strdup(step->name)) == NULL) {
-        free(report);
-        sg__fail_memory("host", sizeof *report);
-        return NULL;
-    }
-    report->summary = (stepgraph_relax_summary)STEPGRAPH_RELAX_SUMMARY_INIT;
-    return report;
-}
-
 stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_relax_config *given, stepgraph_relax **relax_out)
 {
     relaxing r = {.step = step};
@@ -758,7 +745,7 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
     if (status != STEPGRAPH_OK)
         return sg__log_failure(r.session, status);
     sg__relax_drop(step);
-    r.report = report_new(step);
+    r.report = sg__relax_report(step);
     status = r.report != NULL ? relax(&r) : STEPGRAPH_ERR_MEMORY;
     clean_up(&r);
     sg__leave(r.session);
