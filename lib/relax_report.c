@@ -101,7 +101,7 @@ static void write_result(sg__text *text, const stepgraph_relax *report)
 
 static void write_order(sg__text *text, const stepgraph_relax_summary *s)
 {
-    sg__text_add(text, "  nodes     %" PRIu64 ", which touch %" PRIu64 " allocations, %" PRIu64 " of these touches declared to be reads", s->nodes, s->accesses,
+    sg__text_add(text, "  nodes     %" PRIu64 ", with %" PRIu64 " touches of allocations, %" PRIu64 " of them declared to be reads", s->nodes, s->accesses,
                  s->reads);
     if (s->left_over > 0)
         sg__text_add(text, "; %" PRIu64 " words point to where a block was or was not yet", s->left_over);

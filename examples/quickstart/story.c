@@ -144,7 +144,8 @@ int story_unpinned(struct model *model, struct findings *findings)
 
 /* ---- with pins --------------------------------------------------------------------------------------------------- */
 
-/* Steps from the first one on, until the loop knows how to do them: it warms up, records two steps, compares them, and checks. */
+/* Steps from the first one on, until the loop knows how to do them: it warms up, records two steps, compares them, checks, and perhaps
+ * relaxes, and checks again. */
 static int start_up(struct model *model, stepgraph_loop *loop, struct findings *findings)
 {
     stepgraph_turn turn = STEPGRAPH_TURN_INIT;
@@ -155,6 +156,8 @@ static int start_up(struct model *model, stepgraph_loop *loop, struct findings *
         report_audit(stepgraph_loop_audit(loop, 0));
     if (stepgraph_loop_check(loop, 0) != NULL)
         report_check(stepgraph_loop_check(loop, 0));
+    if (stepgraph_loop_relax(loop, 0) != NULL)
+        report_relax(stepgraph_loop_relax(loop, 0));
     return loop_judge(loop, findings->refusal, sizeof findings->refusal);
 }
 
