@@ -35,6 +35,7 @@ static const struct {
     {"--vector", offsetof(struct options, vector), 1, 1024, "numbers per character"},
     {"--width", offsetof(struct options, width), 1, 16384, "numbers per hidden layer"},
     {"--layers", offsetof(struct options, layers), 1, 256, "hidden layers"},
+    {"--lanes", offsetof(struct options, lanes), 0, 64, "with --relax, nodes that may run at once; 0: as many as are fastest"},
     {"--check", offsetof(struct options, check), 3, 10000, "steps in the proof that the graph is right"},
 };
 

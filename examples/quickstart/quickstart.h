@@ -48,7 +48,7 @@ int library(stepgraph_status status);
 /* ---- options.c --------------------------------------------------------------------------------------------------- */
 
 struct options {
-    int steps, batch, context, vector, width, layers, check;
+    int steps, batch, context, vector, width, layers, check, lanes;
     double rate;
     uint64_t seed;
     const char *driver; /* auto, cuda or cusim */
@@ -292,7 +292,7 @@ int story_pinned(struct model *model, stepgraph_loop *loop, struct findings *fin
 /* ---- relax.c ----------------------------------------------------------------------------------------------------- */
 
 /* What this program tells the library of its kernels. */
-stepgraph_relax_config relax_options(void);
+stepgraph_relax_config relax_config(const struct options *options);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 

@@ -36,11 +36,12 @@ static const struct {
 
 enum { USES = sizeof uses / sizeof *uses };
 
-stepgraph_relax_config relax_options(void)
+stepgraph_relax_config relax_config(const struct options *options)
 {
     static stepgraph_relax_kernel reads[USES * 9]; /* As long as the loop: it does not copy them. */
     stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
 
+    config.lanes = (uint32_t)options->lanes;
     config.reads = reads;
     for (size_t i = 0; i < USES; i++)
         for (uint32_t k = 0; uses[i].arguments[k] != 0; k++)

@@ -35,7 +35,7 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     const struct options *options = model->options;
     stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
-    stepgraph_relax_config relax = relax_options();
+    stepgraph_relax_config relax = relax_config(options);
 
     check.feed = feed;
     check.enqueue = enqueue;

@@ -1550,11 +1550,12 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
     for (unsigned nth = 1; nth <= calls && nth < 40; nth++) {
         CUgraphExec exec = step->exec;
         stepgraph_status status;
+        first = driver_calls(entry);
         driver_fails(entry, nth, CUDA_ERROR_UNKNOWN);
         status = stepgraph_step_relax(step, NULL, NULL);
         no_driver_fails();
-        if (status == STEPGRAPH_OK) {
-            ck_assert_msg(may_fail(entry), "call %u of %s failed, and nobody noticed", nth, entry);
+        if (status == STEPGRAPH_OK) { /* Ways that are clearly slower are timed less often, so it may be called less often than before. */
+            ck_assert_msg(may_fail(entry) || driver_calls(entry) < first + nth, "call %u of %s failed, and nobody noticed", nth, entry);
         } else {
             ck_assert_msg(strstr(last_words(), entry) != NULL, "call %u of %s: %s", nth, entry, last_words());
             ck_assert_int_eq(last_error().driver_code, CUDA_ERROR_UNKNOWN);
