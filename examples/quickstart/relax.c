@@ -36,6 +36,7 @@ static const struct {
 
 enum { USES = sizeof uses / sizeof *uses };
 
+/*! [config] */
 stepgraph_relax_config relax_config(const struct options *options)
 {
     static stepgraph_relax_kernel reads[USES * 9]; /* As long as the loop: it does not copy them. */
@@ -49,3 +50,4 @@ stepgraph_relax_config relax_config(const struct options *options)
                 reads[config.n_reads++] = (stepgraph_relax_kernel){uses[i].kernel, k, 0};
     return config;
 }
+/*! [config] */

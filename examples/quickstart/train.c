@@ -43,7 +43,7 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     config.name = "train";
     config.flags = STEPGRAPH_LOOP_RESTORE; /* The warm-up runs train nothing. */
     config.check = &check;
-    if (options->relax) /* Once proven; and what comes of it is proven again. */
+    if (options->relax) /* Once it is proven; and what comes of it is proven again. */
         config.relax = &relax;
     if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
         config.step_flags |= STEPGRAPH_STEP_STRICT_FEEDS;
