@@ -32,14 +32,19 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
 
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n)
 {
-    sg__range *larger;
+    sg__range *ranges;
+    stepgraph_pin **pins;
 
     if (n <= session->ranges_room)
         return STEPGRAPH_OK;
-    larger = realloc(session->ranges, n * sizeof *larger);
-    if (larger == NULL)
-        return sg__fail_memory("host", n * sizeof *larger);
-    session->ranges = larger;
+    ranges = realloc(session->ranges, n * sizeof *ranges);
+    if (ranges == NULL)
+        return sg__fail_memory("host", n * sizeof *ranges);
+    session->ranges = ranges;
+    pins = realloc(session->range_pins, n * sizeof(stepgraph_pin *));
+    if (pins == NULL)
+        return sg__fail_memory("host", n * sizeof(stepgraph_pin *));
+    session->range_pins = pins;
     session->ranges_room = n;
     return STEPGRAPH_OK;
 }
@@ -84,7 +89,7 @@ fail:
 
 /* ---- while recording --------------------------------------------------------------------------------------------- */
 
-static stepgraph_status commit_recorded(stepgraph_step *step, const sg__range *ranges, size_t n)
+static stepgraph_status commit_recorded(stepgraph_step *step, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_session *session = step->session;
     stepgraph_status status;
@@ -110,7 +115,7 @@ static stepgraph_status commit_recorded(stepgraph_step *step, const sg__range *r
     step->pin_kernels++;
     for (size_t i = 0; i < n; i++) {
         step->pin_bytes += ranges[i].bytes;
-        status = sg__step_committed(step, sg__pin_at(session, ranges[i].a), ranges[i].b);
+        status = sg__step_committed(step, pins[i], ranges[i].b);
         if (status != STEPGRAPH_OK)
             return status;
     }
@@ -120,8 +125,8 @@ fail:
     return status;
 }
 
-/* Enqueue or record the copies; note their price. */
-static stepgraph_status commit(stepgraph_session *session, const sg__range *ranges, size_t n)
+/* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
+static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_step *step = session->capturing;
     stepgraph_pin_stats *stats = &session->pin_stats;
@@ -129,11 +134,11 @@ static stepgraph_status commit(stepgraph_session *session, const sg__range *rang
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = step != NULL ? commit_recorded(step, ranges, n) : sg__commit_now(session, ranges, n);
+    status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
     /* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
     for (size_t i = 0; step == NULL && i < n; i++)
-        sg__pin_at(session, ranges[i].a)->former = ranges[i].b;
+        pins[i]->former = ranges[i].b;
     if (status != STEPGRAPH_OK) {
         if (step != NULL)
             sg__step_break(step);
@@ -197,13 +202,12 @@ stepgraph_status stepgraph_pin_commit(stepgraph_pin *pin, uint64_t fresh)
     if (status != STEPGRAPH_OK)
         return status;
     range = (sg__range){.a = pin->address, .b = fresh, .bytes = pin->bytes};
-    return commit(pin->session, &range, 1);
+    return commit(pin->session, &pin, &range, 1);
 }
 
 stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, const uint64_t *fresh)
 {
     stepgraph_status status = STEPGRAPH_OK;
-    sg__range *ranges;
     size_t moved = 0;
 
     sg__error_clear();
@@ -214,7 +218,6 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
     status = sg__ranges_room(session, n);
     if (status != STEPGRAPH_OK)
         return status;
-    ranges = session->ranges;
 
     session->commit_serial++;
     for (size_t i = 0; i < n; i++) {
@@ -227,7 +230,8 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
         if (fresh[i] == pins[i]->address)
             continue;
         pins[i]->commit_serial = session->commit_serial;
-        ranges[moved++] = (sg__range){.a = pins[i]->address, .b = fresh[i], .bytes = pins[i]->bytes};
+        session->range_pins[moved] = pins[i];
+        session->ranges[moved++] = (sg__range){.a = pins[i]->address, .b = fresh[i], .bytes = pins[i]->bytes};
     }
     for (size_t i = 0; i < n; i++)
         if (fresh[i] != pins[i]->address) {
@@ -236,5 +240,5 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
                 return status;
         }
     session->pin_stats.skipped += n - moved;
-    return moved > 0 ? commit(session, ranges, moved) : STEPGRAPH_OK;
+    return moved > 0 ? commit(session, session->range_pins, session->ranges, moved) : STEPGRAPH_OK;
 }

@@ -39,7 +39,7 @@ size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address);
 /* Whether an adopted pin's memory is still what it was. Words in the record if not. */
 stepgraph_status sg__pin_check(const stepgraph_pin *pin);
 
-/* Room for n ranges in session->ranges, where a call gathers its list. */
+/* Room for n in session->ranges and session->range_pins, where a call gathers its list. */
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n);
 
 /* Copy n ranges of device memory on the session's stream, outside a recording, in one launch. Works on a copy of the list. */

@@ -100,34 +100,62 @@ static const char *pin_in(const stepgraph_step *step, const sg__allocation *allo
     return text;
 }
 
-stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
+static stepgraph_status check_one(const stepgraph_step *step, const sg__allocation *was)
 {
-    for (size_t i = 0; i < step->allocations.n; i++) {
-        const sg__allocation *was = &step->allocations.items[i];
-        stepgraph_status status;
-        sg__allocation is;
-        char name[256] = "a commit", pin[128];
+    stepgraph_status status;
+    sg__allocation is;
+    char name[256] = "a commit", pin[128];
 
-        if (was->pool || (copied && !was->copied))
-            continue;
-        status = sg__allocation_ask(step->session->driver, was->start, &is);
-        if (status != STEPGRAPH_OK)
-            return status;
-        if (is.type != 0 && is.buffer_id == was->buffer_id)
-            continue;
-        if (was->node < step->read.n_nodes)
-            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
-        if (is.type == 0)
-            return sg__fail(STEPGRAPH_ERR_REFUSED,
-                            "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
-                            "graph lives, or pin them",
-                            step->name, name, (unsigned long long)was->bytes, was->start);
+    status = sg__allocation_ask(step->session->driver, was->start, &is);
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (is.type != 0 && is.buffer_id == was->buffer_id)
+        return STEPGRAPH_OK;
+    if (was->node < step->read.n_nodes)
+        snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
+    if (is.type == 0)
         return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed and the address given out again (buffer "
-                        "id %llu, now %llu); keep them allocated while the graph lives, or pin them",
-                        step->name, name, (unsigned long long)was->bytes, was->start, (unsigned long long)was->buffer_id,
-                        (unsigned long long)is.buffer_id);
-    }
+                        "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
+                        "graph lives, or pin them",
+                        step->name, name, (unsigned long long)was->bytes, was->start);
+    return sg__fail(STEPGRAPH_ERR_REFUSED,
+                    "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed and the address given out again (buffer "
+                    "id %llu, now %llu); keep them allocated while the graph lives, or pin them",
+                    step->name, name, (unsigned long long)was->bytes, was->start, (unsigned long long)was->buffer_id,
+                    (unsigned long long)is.buffer_id);
+}
+
+stepgraph_status sg__allocations_check(const stepgraph_step *step)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
+        if (!step->allocations.items[i].pool)
+            status = check_one(step, &step->allocations.items[i]);
+    return status;
+}
+
+stepgraph_status sg__copied_check(const stepgraph_step *step)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < step->n_copied && status == STEPGRAPH_OK; i++)
+        status = check_one(step, step->copied[i]);
+    return status;
+}
+
+stepgraph_status sg__copied_list(stepgraph_step *step)
+{
+    const sg__allocations *all = &step->allocations;
+
+    if (!step->watches_copies)
+        return STEPGRAPH_OK;
+    step->copied = malloc(all->n * sizeof *step->copied);
+    if (step->copied == NULL)
+        return sg__fail_memory("host", all->n * sizeof *step->copied);
+    for (size_t i = 0; i < all->n; i++)
+        if (all->items[i].copied && !all->items[i].pool)
+            step->copied[step->n_copied++] = &all->items[i];
     return STEPGRAPH_OK;
 }
 

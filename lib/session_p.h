@@ -66,7 +66,8 @@ struct stepgraph_session {
     sg__ring commit_ring;
     CUdeviceptr commit_table;
     size_t commit_room; /* Ranges that fit. */
-    sg__range *ranges;  /* Where a call gathers its list. */
+    sg__range *ranges;  /* Where a call gathers its list, */
+    stepgraph_pin **range_pins; /* and the pins that it writes. */
     size_t ranges_room;
     uint64_t commit_serial;
 

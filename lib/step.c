@@ -177,11 +177,13 @@ static void drop_graph(stepgraph_step *step)
     free(step->watched);
     free(step->used_feeds);
     free(step->sources);
+    free(step->copied);
     step->used = NULL;
     step->watched = NULL;
     step->used_feeds = NULL;
     step->sources = NULL;
-    step->n_used = step->n_watched = step->n_sources = 0;
+    step->copied = NULL;
+    step->n_used = step->n_watched = step->n_sources = step->n_copied = 0;
     step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
@@ -404,6 +406,8 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
+        status = sg__copied_list(step);
+    if (status == STEPGRAPH_OK)
         status = judge(step);
     if (status == STEPGRAPH_OK)
         status = sg__step_make_launchable(step);
@@ -462,7 +466,7 @@ static stepgraph_status check_alive(const stepgraph_step *step)
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
-    return sg__allocations_check(step, false);
+    return sg__allocations_check(step);
 }
 
 static stepgraph_status send_feeds(stepgraph_session *session)
@@ -539,8 +543,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         return sg__log_failure(session, status);
     if (step->stats.replays % step->liveness_every == 0)
         status = check_alive(step);
-    else if (step->watches_copies) /* Launching over a freed operand of such a copy crashes the process. */
-        status = sg__allocations_check(step, true);
+    else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
+        status = sg__copied_check(step);
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 

@@ -52,7 +52,9 @@ struct stepgraph_step {
     size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
-    bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
+    bool watches_copies;  /* Some of it is an operand of a copy with a host side, */
+    const sg__allocation **copied; /* and these are. */
+    size_t n_copied;
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
