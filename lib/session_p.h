@@ -12,6 +12,7 @@
 #include "driver/driver.h"
 #include "error.h"
 #include "kernels/kernels.h"
+#include "names.h"
 #include "resolve_types.h"
 #include "ring.h"
 
@@ -60,6 +61,7 @@ struct stepgraph_session {
     uint64_t feed_bytes;
     uint32_t feed_slots;
     bool fed;     /* Something waits to be sent. */
+    sg__names names;
     bool feeding; /* The host launches a step in a turn of a loop: what is fed is sent at once, since nothing comes between. */
 
     /* Commits outside a recording: lists are staged in a ring and copied to one buffer, in stream order. */

@@ -308,6 +308,26 @@ START_TEST(new_feed_does_not_inherit_the_value_of_an_old_one)
 END_TEST
 
 /* Any subset may be fed before each step; the others keep what they had. */
+START_TEST(new_feed_that_is_not_fed_is_zero_between_others_that_are)
+{
+    stepgraph_pin *cell[3];
+
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 3; i++)
+            cell[i] = pin_make(session, STEPGRAPH_ROLE_CELL, 4, (const char *[]){"a", "b", "c"}[i]);
+        for (int i = 0; i < 3; i++)
+            if (again == 0 || i != 1)
+                OK(stepgraph_pin_feed_f32(cell[i], (float)(5 + i)));
+        OK(stepgraph_session_flush(session));
+        ck_assert_float_eq(pin_float(cell[0]), 5);
+        ck_assert_float_eq(pin_float(cell[1]), again == 0 ? 6 : 0);
+        ck_assert_float_eq(pin_float(cell[2]), 7);
+        for (int i = 0; i < 3; i++)
+            drop_pin(cell[i]);
+    }
+}
+END_TEST
+
 START_TEST(subsets_fed_at_random_match_a_copy_on_the_host)
 {
     enum { PINS = 7, STEPS = 80, BYTES = 96 };
@@ -774,4 +794,5 @@ static Suite *make(void)
 int main(void)
 {
     return unit_main(make);
+    tcase_add_test(values, new_feed_that_is_not_fed_is_zero_between_others_that_are);
 }
