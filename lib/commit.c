@@ -59,7 +59,7 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
 
     if (n == 1) {
         SG__CU(session->driver, MemcpyDtoDAsync, ranges[0].a, ranges[0].b, ranges[0].bytes, session->stream);
-        sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
+        sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
         return STEPGRAPH_OK;
     }
     status = make_room(session, n);
@@ -79,8 +79,8 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
     code = sg__kernels_copy(session->driver, &session->kernels, session->stream, session->commit_table, n, chunks);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
-    sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
-    sg__count(&session->library, STEPGRAPH_KIND_KERNEL, 1);
+    sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
+    sg__count_own(session, STEPGRAPH_KIND_KERNEL, 1);
     return STEPGRAPH_OK;
 
 fail:

@@ -252,7 +252,13 @@ static stepgraph_status scatter(stepgraph_session *session, const sg__bank *bank
     for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
         if (pin->adopted && pin->fed_round == bank->round)
             session->ranges[n++] = (sg__range){.a = pin->address, .b = bank->base + pin->offset, .bytes = pin->bytes};
-    return n > 0 ? sg__commit_now(session, session->ranges, n) : STEPGRAPH_OK;
+    if (n == 0)
+        return STEPGRAPH_OK;
+    SG__CU(session->driver, CtxPushCurrent, session->context);
+    status = sg__commit_now(session, session->ranges, n);
+    sg__leave(session);
+fail:
+    return status;
 }
 
 static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
@@ -262,9 +268,9 @@ static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
 
     if (bank->n_fed < bank->n_pins && bank->bytes_fed < bytes)
         carry_over(bank);
-    SG__CU(session->driver, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
-           session->stream);
-    sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
+    SG__CU_STREAM(session, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
+                  session->stream);
+    sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
     session->pin_stats.feed_copies++;
     session->pin_stats.feed_bytes += bytes;
     bank->open = false;

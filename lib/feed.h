@@ -19,7 +19,7 @@ stepgraph_status sg__banks_clean(stepgraph_session *session);
 /* Free all banks. In a dead context only the host's side. */
 void sg__banks_free(stepgraph_session *session);
 
-/* Enqueue the copies of what was fed. The context is current and nothing records on the stream. */
+/* Enqueue the copies of what was fed. Nothing records on the stream; the context need not be current. */
 stepgraph_status sg__feeds_send(stepgraph_session *session);
 
 /* The host's side of all feeds and cells, to keep and to put back. Nothing waits to be sent; for the second, the stream is idle. */

@@ -20,7 +20,7 @@ uint64_t sg__step_host_bytes(const stepgraph_step *step)
 {
     return sizeof *step + step->read.n_nodes * sizeof *step->read.nodes +
            step->n_used * (sizeof *step->used + sizeof *step->used_feeds) + step->n_sources * sizeof *step->sources +
-           step->allocations.n * sizeof *step->allocations.items + step->n_copied * sizeof *step->copied + sg__table_bytes(step->tables);
+           step->allocations.n * sizeof *step->allocations.items + step->n_looks * sizeof *step->looks + sg__table_bytes(step->tables);
 }
 
 static stepgraph_status check_limit(const stepgraph_step *step)

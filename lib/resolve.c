@@ -135,27 +135,45 @@ stepgraph_status sg__allocations_check(const stepgraph_step *step)
     return status;
 }
 
-stepgraph_status sg__copied_check(const stepgraph_step *step)
+/* The copied ones first: they are looked at more often. */
+static void list_allocations(stepgraph_step *step, bool copied)
 {
-    stepgraph_status status = STEPGRAPH_OK;
-
-    for (size_t i = 0; i < step->n_copied && status == STEPGRAPH_OK; i++)
-        status = check_one(step, step->copied[i]);
-    return status;
+    for (size_t i = 0; i < step->allocations.n; i++) {
+        const sg__allocation *item = &step->allocations.items[i];
+        if (!item->pool && item->copied == copied)
+            step->looks[step->n_looks++] = (sg__look){.address = item->start, .buffer_id = item->buffer_id};
+    }
 }
 
-stepgraph_status sg__copied_list(stepgraph_step *step)
+stepgraph_status sg__looks_list(stepgraph_step *step)
 {
-    const sg__allocations *all = &step->allocations;
+    size_t n = step->allocations.n + step->n_watched;
 
-    if (!step->watches_copies)
-        return STEPGRAPH_OK;
-    step->copied = malloc(all->n * sizeof *step->copied);
-    if (step->copied == NULL)
-        return sg__fail_memory("host", all->n * sizeof *step->copied);
-    for (size_t i = 0; i < all->n; i++)
-        if (all->items[i].copied && !all->items[i].pool)
-            step->copied[step->n_copied++] = &all->items[i];
+    step->looks = malloc((n + 1) * sizeof *step->looks);
+    if (step->looks == NULL)
+        return sg__fail_memory("host", (n + 1) * sizeof *step->looks);
+    list_allocations(step, true);
+    step->n_copied = step->n_looks;
+    list_allocations(step, false);
+    for (size_t i = 0; i < step->n_watched; i++)
+        step->looks[step->n_looks++] = (sg__look){.address = step->watched[i]->address, .buffer_id = step->watched[i]->buffer_id};
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__looks_same(const stepgraph_step *step, size_t n, bool *same)
+{
+    const sg__driver *driver = step->session->driver;
+
+    *same = true;
+    for (size_t i = 0; i < n && *same; i++) {
+        unsigned long long id = 0;
+        CUresult code = driver->PointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, step->looks[i].address);
+
+        /* Of an address that means nothing to the driver it says that the value is invalid. */
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
+            return sg__fail_driver(driver, "cuPointerGetAttribute", code);
+        *same = code == CUDA_SUCCESS && id == step->looks[i].buffer_id;
+    }
     return STEPGRAPH_OK;
 }
 

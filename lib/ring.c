@@ -67,7 +67,7 @@ stepgraph_status sg__ring_sent(stepgraph_session *session, sg__ring *ring)
 
     if (ring->slot % ring->half != ring->half - 1)
         return STEPGRAPH_OK;
-    SG__CU(session->driver, EventRecord, ring->fence[ring->slot / ring->half], session->stream);
+    SG__CU_STREAM(session, EventRecord, ring->fence[ring->slot / ring->half], session->stream);
     ring->fenced[ring->slot / ring->half] = true;
     return STEPGRAPH_OK;
 

@@ -62,16 +62,16 @@ typedef void (*sg__collected_fn)(void *user, uint64_t tag, uint32_t segment, dou
 #define SG__LAPS 2u
 
 typedef struct sg__stages {
+    stepgraph_run open; /* The kind of the run in progress; 0: none. */
+    bool timing;
     sg__stage *stages[SG__STAGES_MAX];
     uint32_t n;
     uint32_t current;
-    bool timing;
 
     sg__collected_fn collected; /* NULL: nobody watches. */
     void *collected_user;
 
     /* Runs. */
-    stepgraph_run open; /* The kind of the run in progress; 0: none. */
     uint64_t runs;      /* All, the first one included. */
     sg__lap laps[SG__LAPS];
     uint64_t launches, launches_before; /* Of the last two warm runs. */

@@ -25,11 +25,20 @@ typedef struct sg__source {
 } sg__source;
 
 struct stepgraph_step {
-    stepgraph_step *next;
+    /* What a replay needs, side by side: the driver leaves little of it in the cache when it has launched a large graph. */
     stepgraph_session *session;
-    char *name;
-    uint32_t flags, liveness_every;
+    CUgraphExec exec;
+    uint64_t look_at;   /* The next replay before which all that the driver can tell about is looked at. */
+    size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
+    uint32_t flags;
     stepgraph_state state;
+    bool not_run;       /* Recorded and never replayed: the step that was recorded is not done. */
+    bool outputs_stale; /* And nothing else has run since. */
+    sg__stages stages;
+
+    stepgraph_step *next;
+    char *name;
+    uint32_t liveness_every; /* As the host wants it; 0: as often as is cheap. */
     stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
     stepgraph_step_stats stats;
 
@@ -44,7 +53,6 @@ struct stepgraph_step {
 
     /* The graph. */
     CUgraph graph;
-    CUgraphExec exec;
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
@@ -52,9 +60,9 @@ struct stepgraph_step {
     size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
-    bool watches_copies;  /* Some of it is an operand of a copy with a host side, */
-    const sg__allocation **copied; /* and these are. */
-    size_t n_copied;
+    bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
+    sg__look *looks;      /* Of all of these, as a replay asks for them. */
+    size_t n_looks;
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
@@ -63,10 +71,6 @@ struct stepgraph_step {
     char refusal[256];    /* Why the last update was refused; "": it was not. */
     CUevent lists_sent;   /* Behind the copies of the lists to the device; NULL: not recorded. */
     bool lists_pending;   /* They may not have run. */
-    bool not_run;         /* Recorded and never replayed: the step that was recorded is not done. */
-    bool outputs_stale;   /* And nothing else has run since. */
-
-    sg__stages stages;
 };
 
 /* The thread's error record is the first cause of a broken recording, unless there is one already. */

@@ -77,7 +77,8 @@ enum {
 typedef struct stepgraph_step_config {
     size_t size;             /**< sizeof(stepgraph_step_config). */
     uint32_t flags;          /**< Bits STEPGRAPH_STEP_…, or 0. Unknown bits are refused. */
-    uint32_t liveness_every; /**< Adopted pins are looked at before every replay whose number is a multiple of this. 0: 64. */
+    uint32_t liveness_every; /**< Adopted memory is looked at before every replay whose number is a multiple of this. 0: 64, or the number of
+                                  adopted allocations where there are more, so that a replay pays for one look, on average. */
     const char *name;        /**< For messages; copied. NULL: "step". */
 } stepgraph_step_config;
 
