@@ -192,7 +192,6 @@ static void check_work(void)
     CU(MemAlloc(&memory, (size_t)n * BYTES));
     CU(MemHostAlloc((void **)&host, (size_t)n * BYTES, 0));
     describe(false);
-    OK(stepgraph_session_wait(session)); /* The thread's error record is made at its first use. */
     bench_work_begin();
     OK(stepgraph_pin_create_many(session, n, configs, pins));
     /* The pins, the table of names and the index; between a recording's thread and ours a mode is swapped twice. */
