@@ -191,6 +191,7 @@ static void check_work(void)
     n = 1000;
     CU(MemAlloc(&memory, (size_t)n * BYTES));
     CU(MemHostAlloc((void **)&host, (size_t)n * BYTES, 0));
+    CU(MemsetD8Async(memory, 0, BYTES, stream)); /* The stream's first work has cusim start a thread. */
     describe(false);
     bench_work_begin();
     OK(stepgraph_pin_create_many(session, n, configs, pins));
