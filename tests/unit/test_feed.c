@@ -308,6 +308,34 @@ START_TEST(new_feed_does_not_inherit_the_value_of_an_old_one)
 END_TEST
 
 /* Any subset may be fed before each step; the others keep what they had. */
+/* Each has its latest value in another slot of the ring when the slots have to move apart. */
+START_TEST(values_in_all_slots_survive_pins_that_join)
+{
+    enum { N = 16 };
+    stepgraph_pin *cell[N + 200];
+    char name[16];
+
+    for (int i = 0; i < N + 200; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        cell[i] = pin_make(session, STEPGRAPH_ROLE_CELL, 4, name);
+        if (i < N) {
+            OK(stepgraph_pin_feed_f32(cell[i], (float)(100 + i)));
+            OK(stepgraph_session_flush(session));
+        }
+    }
+    put_float(stepgraph_pin_address(cell[5]), 0); /* What comes is what the host's side holds. */
+    OK(stepgraph_pin_feed_f32(cell[0], 1));
+    OK(stepgraph_pin_feed_f32(cell[N + 199], 2));
+    OK(stepgraph_session_flush(session));
+    for (int i = 1; i < N; i++)
+        ck_assert_float_eq(pin_float(cell[i]), (float)(100 + i));
+    for (int i = N; i < N + 199; i++)
+        ck_assert_float_eq(pin_float(cell[i]), 0);
+    ck_assert_float_eq(pin_float(cell[0]), 1);
+    ck_assert_float_eq(pin_float(cell[N + 199]), 2);
+}
+END_TEST
+
 START_TEST(new_feed_that_is_not_fed_is_zero_between_others_that_are)
 {
     stepgraph_pin *cell[3];
@@ -795,6 +823,7 @@ static Suite *make(void)
     tcase_add_test(values, pins_made_after_a_feed_do_not_disturb_it);
     tcase_add_test(values, new_feed_does_not_inherit_the_value_of_an_old_one);
     tcase_add_test(values, new_feed_that_is_not_fed_is_zero_between_others_that_are);
+    tcase_add_test(values, values_in_all_slots_survive_pins_that_join);
     tcase_add_loop_test(values, subsets_fed_at_random_match_a_copy_on_the_host, 0, 3);
 
     tcase_add_loop_test(ahead, every_replay_sees_its_own_feed_however_far_the_host_runs_ahead, 0, 4);
