@@ -77,7 +77,7 @@ struct stepgraph_step {
 void sg__step_break(stepgraph_step *step);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
-stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
 
 /* Drop the graph of a READY step, or what a FAILED one holds, and make it PREPARED; its executable is kept, to be updated in place. */
 stepgraph_status sg__step_record_again(stepgraph_step *step);
