@@ -8,7 +8,7 @@
 
 /* ---- outside a recording ----------------------------------------------------------------------------------------- */
 
-/* Room for lists of n ranges. */
+/* Room for lists of n slices. */
 static stepgraph_status make_room(stepgraph_session *session, size_t n)
 {
     size_t room = session->commit_room != 0 ? session->commit_room : 64;
@@ -22,9 +22,9 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
     sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
     session->commit_table = 0;
     session->commit_room = 0;
-    status = sg__ring_init(session, &session->commit_ring, room * sizeof(sg__range), session->feed_slots);
+    status = sg__ring_init(session, &session->commit_ring, room * sizeof(sg__slice), session->feed_slots);
     if (status == STEPGRAPH_OK)
-        status = sg__device_alloc(session, &session->commit_table, room * sizeof(sg__range));
+        status = sg__device_alloc(session, &session->commit_table, room * sizeof(sg__slice));
     if (status == STEPGRAPH_OK)
         session->commit_room = room;
     return status;
@@ -49,12 +49,22 @@ stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n)
     return STEPGRAPH_OK;
 }
 
+static uint64_t bytes_of(const sg__range *ranges, size_t n)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += ranges[i].bytes;
+    return bytes;
+}
+
 stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ranges, size_t n)
 {
+    const uint64_t bytes = bytes_of(ranges, n);
     stepgraph_status status;
-    sg__range *slot;
-    uint64_t chunks;
+    sg__slice *slot;
     CUresult code;
+    size_t slices;
     bool waited;
 
     if (n == 1) {
@@ -62,21 +72,20 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
         sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
         return STEPGRAPH_OK;
     }
-    status = make_room(session, n);
+    status = make_room(session, sg__slices_most(n, bytes));
     if (status == STEPGRAPH_OK)
         status = sg__ring_next(session, &session->commit_ring, &waited);
     if (status != STEPGRAPH_OK)
         return status;
 
     /* One device buffer for all lists: each copy into it comes, in stream order, after the launch that read the list before. */
-    slot = (sg__range *)(void *)sg__ring_slot(&session->commit_ring, session->commit_ring.slot);
-    memcpy(slot, ranges, n * sizeof *ranges);
-    chunks = sg__ranges_number(slot, n);
-    SG__CU(session->driver, MemcpyHtoDAsync, session->commit_table, slot, n * sizeof *slot, session->stream);
+    slot = (sg__slice *)(void *)sg__ring_slot(&session->commit_ring, session->commit_ring.slot);
+    slices = sg__slices_cut(ranges, n, bytes, slot);
+    SG__CU(session->driver, MemcpyHtoDAsync, session->commit_table, slot, slices * sizeof *slot, session->stream);
     status = sg__ring_sent(session, &session->commit_ring);
     if (status != STEPGRAPH_OK)
         return status;
-    code = sg__kernels_copy(session->driver, &session->kernels, session->stream, session->commit_table, n, chunks);
+    code = sg__kernels_commit(session->driver, &session->kernels, session->stream, session->commit_table, slices);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
     sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
@@ -92,34 +101,31 @@ fail:
 static stepgraph_status commit_recorded(stepgraph_step *step, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_session *session = step->session;
+    const uint64_t bytes = bytes_of(ranges, n);
     stepgraph_status status;
     CUdeviceptr table;
-    sg__range *list;
-    uint64_t chunks;
+    sg__slice *list;
     CUresult code;
+    size_t slices;
 
     if (n == 1) {
         SG__CU(session->driver, MemcpyDtoDAsync, ranges[0].a, ranges[0].b, ranges[0].bytes, session->stream);
         step->pin_copies++;
-        step->pin_bytes += ranges[0].bytes;
+        step->pin_bytes += bytes;
         return STEPGRAPH_OK; /* Both ends stand in the copy node. */
     }
-    status = sg__table_take(session, &step->tables, n, &list, &table);
+    status = sg__table_take(session, &step->tables, sg__slices_most(n, bytes), &list, &table);
     if (status != STEPGRAPH_OK)
         return status;
-    memcpy(list, ranges, n * sizeof *ranges);
-    chunks = sg__ranges_number(list, n);
-    code = sg__kernels_copy(session->driver, &session->kernels, session->stream, table, n, chunks);
+    slices = sg__slices_cut(ranges, n, bytes, list);
+    code = sg__kernels_commit(session->driver, &session->kernels, session->stream, table, slices);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
     step->pin_kernels++;
-    for (size_t i = 0; i < n; i++) {
-        step->pin_bytes += ranges[i].bytes;
+    step->pin_bytes += bytes;
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
         status = sg__step_committed(step, pins[i], ranges[i].b);
-        if (status != STEPGRAPH_OK)
-            return status;
-    }
-    return STEPGRAPH_OK;
+    return status;
 
 fail:
     return status;
@@ -147,8 +153,7 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
     stats->copies += n;
     /* Outside a recording the list of ranges travels too. */
     stats->copy_launches += n == 1 || step != NULL ? 1 : 2;
-    for (size_t i = 0; i < n; i++)
-        stats->copy_bytes += ranges[i].bytes;
+    stats->copy_bytes += bytes_of(ranges, n);
     return STEPGRAPH_OK;
 }
 

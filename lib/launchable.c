@@ -186,5 +186,5 @@ stepgraph_status sg__step_lists_again(stepgraph_step *step)
             return status;
     }
     step->lists_pending = false;
-    return sg__table_renew(session, &step->tables, 2 * session->n_pins + 64);
+    return sg__table_renew(session, &step->tables);
 }

@@ -72,7 +72,7 @@ struct stepgraph_session {
     /* Commits outside a recording: lists are staged in a ring and copied to one buffer, in stream order. */
     sg__ring commit_ring;
     CUdeviceptr commit_table;
-    size_t commit_room; /* Ranges that fit. */
+    size_t commit_room; /* Slices that fit. */
     sg__range *ranges;  /* Where a call gathers its list, */
     stepgraph_pin **range_pins; /* and the pins that it writes. */
     size_t ranges_room;
@@ -134,7 +134,7 @@ stepgraph_status sg__session_wait(stepgraph_session *session);
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Log the thread's error record, and pass its status on. */
-stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status);
+SG__COLD stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status);
 
 /* counter.c: the library's own launches, made by one thread at a time. */
 void sg__count_own(stepgraph_session *session, stepgraph_kind kind, uint64_t n);

@@ -243,8 +243,8 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
-    /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
-    status = sg__table_renew(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    /* Room for the lists of commits, so that recording needs no allocation. */
+    status = sg__table_renew(step->session, &step->tables);
     sg__leave(step->session);
     if (status == STEPGRAPH_OK)
         move(step, STEPGRAPH_STEP_PREPARED);
