@@ -84,7 +84,7 @@ bench_stat bench_stat_of(double *values, size_t n)
     return stat;
 }
 
-enum { LEAST = 11, MOST = 1001 };
+enum { LEAST = 11, LEAST_IN_A_ROUND = 5, MOST = 1001 };
 static double sampled_ours[MOST], sampled_raw[MOST], sampled_difference[MOST];
 static size_t sampled;
 enum { ROUNDS_MOST = 32, ROUNDS_TELL = 6 };
@@ -97,9 +97,9 @@ void bench_pairs_begin(void)
     rounds = 0;
 }
 
-void bench_pairs_sample(bench_sample ours, bench_sample raw, void *user, double milliseconds)
+static void sample(bench_sample ours, bench_sample raw, void *user, double milliseconds, size_t at_least)
 {
-    size_t first = sampled, least = sampled + LEAST;
+    size_t first = sampled, least = sampled + at_least;
     static double differences[MOST];
     double end;
 
@@ -125,6 +125,11 @@ void bench_pairs_sample(bench_sample ours, bench_sample raw, void *user, double 
         round_medians[rounds++] = bench_stat_of(differences, sampled - first).median;
 }
 
+void bench_pairs_sample(bench_sample ours, bench_sample raw, void *user, double milliseconds)
+{
+    sample(ours, raw, user, milliseconds, LEAST_IN_A_ROUND);
+}
+
 bench_pair bench_pairs_end(void)
 {
     bench_pair pair = { bench_stat_of(sampled_ours, sampled), bench_stat_of(sampled_raw, sampled), bench_stat_of(sampled_difference, sampled) };
@@ -142,7 +147,7 @@ bench_pair bench_pairs_end(void)
 bench_pair bench_alternate(bench_sample ours, bench_sample raw, void *user, double milliseconds)
 {
     bench_pairs_begin();
-    bench_pairs_sample(ours, raw, user, milliseconds);
+    sample(ours, raw, user, milliseconds, LEAST);
     return bench_pairs_end();
 }
 
