@@ -47,23 +47,14 @@ $cxx -std=c++11 $warnings "$source/client.cpp" -o "$tmp/client++" $(ask --cflags
 soname=$(objdump -p "$tmp/client" | sed -n 's/.*NEEDED *\(libstepgraph.*\)/\1/p')
 [ -e "$libdir/$soname" ] || fail "the program asks for '$soname', and $libdir has none"
 
-# The same through CMake, where there is one.
-clients='client client++'
-if command -v cmake >/dev/null; then
-    export PKG_CONFIG_SYSROOT_DIR="$tmp"
-    cmake -S "$source/cmake" -B "$tmp/cmake" -DCLIENTS="$source" -DCMAKE_C_COMPILER="${cc%% *}" -DCMAKE_CXX_COMPILER="${cxx%% *}" >"$tmp/log" 2>&1 &&
-        cmake --build "$tmp/cmake" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "CMake"; }
-    clients="$clients cmake/client_c cmake/client_cpp"
-fi
-
 export LD_LIBRARY_PATH="$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 unset STEPGRAPH_DRIVER
-for client in $clients; do
+for client in client client++; do
     "$tmp/$client" "$version" "$tmp/no-such-driver.so" || fail "$client"
 done
 if [ -n "$cusim" ]; then
     export CUSIM_KERNELS="$kernels"
-    for client in $clients; do
+    for client in client client++; do
         "$tmp/$client" "$version" "$tmp/no-such-driver.so" "$cusim" || fail "$client on cusim"
     done
 fi
