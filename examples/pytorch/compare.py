@@ -143,7 +143,10 @@ def ours(task, keep_state=True):
     recorder = Recorder(log=lambda level, line: said.append(line))
     with recorder:
         trainer = task.trainer(recorder.input, recorder.output)
-    buffers, before, functional = trainer.buffers, {}, task.optimizer == "functional"
+    buffers, functional = trainer.buffers, task.optimizer == "functional"
+    undo = None
+    if functional and not keep_state:
+        trainer.undoable, undo = True, trainer.undo
 
     def feed(k):
         recorder.feed(buffers.x, task.x[k % STEPS])
@@ -162,16 +165,11 @@ def ours(task, keep_state=True):
     def run(k):
         launch(task, trainer, k)
 
-    def rewind(k):
-        trainer.now = before["now"]
-
     def step(k):
         if k == 0:
             recorder.launch(feed, run)
             return keep()
-        if functional:
-            before["now"] = trainer.now
-        recorder.step(k, feed, run, rewind=rewind if functional else None)
+        recorder.step(k, feed, run, rewind=undo)
 
     def audit():
         found = recorder.loop.audit()

@@ -79,10 +79,13 @@ def main():
             trainer.keep = recorder.commit
             ## [commit]
 
+        undo = None
+        if arguments.broken == "pin":
+            trainer.undoable, undo = True, trainer.undo
         began = time.perf_counter()
         ## [loop]
         for k in range(1, arguments.steps):
-            recorder.step(k, feed, train_step)
+            recorder.step(k, feed, train_step, rewind=undo)
             if k % 50 == 0:
                 print(f"step {k}: loss {buffers.loss.item():.4f}")
         ## [loop]

@@ -83,13 +83,13 @@ class WithOptimizer(Trainer):
 
 
 class Functional(Trainer):
-    """keep(state): where the new state is from now on. As it is, wherever it was made."""
+    """keep(state): where the new state is from now on. By default where it was made."""
 
     rate_by_value = False
 
-    def __init__(self, size, buffers, keep=lambda state: state, **options):
+    def __init__(self, size, buffers, **options):
         super().__init__(size, buffers, **options)
-        self.keep = keep
+        self.keep, self.undoable, self.before = lambda state: state, False, None
         self.now = {}
         for parameter, name in self.names.items():
             self.now[name] = parameter.detach().clone().requires_grad_()
@@ -99,6 +99,7 @@ class Functional(Trainer):
 
     def step(self):
         buffers, total, sums = self.buffers, 0, None
+        self.before = self.now if self.undoable else None
         parameters = {name: self.now[name] for name in self.names.values()}
         for x, y in zip(buffers.x, buffers.y):
             with torch.autocast("cuda", torch.bfloat16):
@@ -112,6 +113,10 @@ class Functional(Trainer):
             self.now = self.keep(self.update(parameters, [gradient * scale for gradient in sums]))
         buffers.loss.copy_(total)
         buffers.norm.copy_(norm)
+
+    def undo(self, k):
+        """As if the last step had not been taken: the state is in this object's variables."""
+        self.now = self.before
 
     def update(self, parameters, gradients):
         """AdamW, out of place."""

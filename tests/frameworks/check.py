@@ -5,6 +5,7 @@
     prototypes    what each call answers and is given is what a C++ compiler finds
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
     loop          steps are launched, recorded, checked and replayed there
+    recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
 """
 import ctypes
 import os
@@ -12,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 sys.dont_write_bytecode = True
 import cases  # noqa: E402, F401: puts the package on the path
@@ -177,6 +179,7 @@ def loop():
     check(any("'python'" in line for line in said), str(said))
     check(loop.verdict().answer == library.UNKNOWN and "replay" in loop.report(), loop.report())
     loop.drop(0, "a test")
+    check(loop.turn.rung == library.RUNG_NONE, "what is known of a graph that was dropped")
     check(loop.begin(20).kind != library.TURN_REPLAY, "what was dropped is replayed")
     loop.cancel()
     try:
@@ -192,7 +195,86 @@ def loop():
     session.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, recording, loop)}[what]()
+def recorder():
+    import fake_torch
+
+    library = stepgraph.Library(path)
+    fake_torch.use(stepgraph.Session(library))
+    from stepgraph.pytorch import Recorder
+
+    generator, said = fake_torch.generator, []
+    generator.set_offset(100)
+    made = Recorder(library, log=lambda level, line: said.append(line), check_every=20, flags=library.LOOP_IGNORE_CLOCK)
+    trainer = Trainer(made.session)
+    drawn = stepgraph.Pin(made.session, "drawn", library.ROLE_STATE, 8)
+    calls, faults, kept = [], {}, []
+
+    def feed(k):
+        if faults.get("feed") == k:
+            raise ValueError("no batch")
+        trainer.feed(k)
+
+    def run(k):
+        """A step that draws once: what it draws is the offset, by value where it is launched, from the word where it is recorded."""
+        calls.append(k)
+        if faults.pop("run", None) == k:
+            raise KeyError("broken")
+        trainer.run()
+        state = generator.state
+        if state.recording:
+            check(trainer.copy(drawn.address, state.words[1], 8, made.session.stream) == 0, "a copy was refused")
+        else:
+            made.session.wait()
+            fake_torch.driver.write(drawn.address, ctypes.byref(ctypes.c_uint64(state.offset)), 8)
+            state.offset += 12
+        if "keep" in faults:
+            kept.append(made.pool.allocate())
+
+    def step(k, **options):
+        turn = made.step(k, feed, run, **options)
+        trainer.expect(k)
+        first = 100 + 12 * (k - start)
+        check(int.from_bytes(drawn.read(), "little") == first, f"step {k} draws from {drawn.read()}, not from {first}")
+        check(generator.get_offset() == first + 12, f"after step {k} the generator is at {generator.get_offset()}")
+        return turn.kind
+
+    start = 0
+    with made:
+        kinds = [step(k) for k in range(40)]
+        check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
+        check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")
+        check(calls == sorted(calls) and calls.count(1) == 2 and len(calls) < 20, f"run() was called for {calls}")
+
+        faults["feed"] = 40
+        try:
+            step(40)
+            check(False, "an exception of feed() was lost")
+        except ValueError:
+            pass
+        del faults["feed"]
+        check(step(40) == library.TURN_REPLAY, "a step whose feed had failed is not replayed when it is taken again")
+
+        made.loop.drop(0, "a test")
+        faults["run"] = 41
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            check(step(41) == library.TURN_FALLBACK, "a step that could not be recorded is not launched")
+        check(len(warned) == 1 and "KeyError: 'broken'" in str(warned[0].message), str([str(warning.message) for warning in warned]))
+        check(any("the host reported" in line for line in said), str(said))
+
+        faults["keep"] = True
+        said.clear()
+        check({step(k, key=1) for k in range(42, 50)} <= {library.TURN_WARMUP, library.TURN_FRESH}, "a step that keeps memory is recorded")
+        check(sum("keeps" in line and "rewind()" in line for line in said) == 1, str(said))
+    try:
+        made.step(50, feed, run, key=2)
+        check(False, "a step outside of the recorder")
+    except RuntimeError as error:
+        check("with recorder" in str(error), str(error))
+    made.close()
+
+
+{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

@@ -36,8 +36,6 @@ TYPES = {
 }
 CODES = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4", torch.int64: "<i8", torch.uint8: "|u1"}
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
-TRIALS = 2
-ATTEMPTS, ENOUGH = 6, 3  # Recordings of a step that is accused; of one that is accused of the same each time
 UNKNOWN_ERROR = 999  # Of the driver: what a step is told that the host itself broke
 
 
@@ -83,13 +81,13 @@ class Recorder:
         self.session = Session(self.library, log=log, device=self.device, stream=self.stream.cuda_stream, **levels)
         self.loop = Loop(self.session, **config)
         self.pool = torch.cuda.MemPool()  # What steps allocate, and nothing else
-        self.pins, self.segments = {}, set()
+        self.pins, self.segments = {}, {}  # By name; by address: the pool it belongs to
         self._keep_workspaces()
         self.random = Random(self)
         self._outer = contextlib.ExitStack()
-        # By key: is it replayed; how far a step takes the generator; its launches by kind; what was accused; was it warned of
-        self._replays, self._drawn, self._launches, self._attempts, self._told = set(), {}, {}, {}, set()
-        self._noted, self._log = set(), log
+        self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of
+        self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
+        self._noted, self._log = {}, log
         self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
 
     def _keep_workspaces(self):
@@ -128,7 +126,7 @@ class Recorder:
         """All segments of a memory pool: nothing in it outlives a step."""
         for segment in pool.snapshot():
             if segment["address"] not in self.segments:
-                self.segments.add(segment["address"])
+                self.segments[segment["address"]] = pool
                 name_here = f"{name} {len(self.segments)}"
                 Pin(self.session, name_here, self.library.ROLE_SCRATCH, segment["total_size"], segment["address"])
 
@@ -186,7 +184,8 @@ class Recorder:
         Step k, done once: launched, recorded or replayed. run(k) may be called several times for it, or not at all.
 
         key: which graph; steps of one key launch the same kernels. rewind(k): puts what run(k) changes in variables of the host back to where it
-        was before. Answers the turn that did it.
+        was before, for a host that has any; without it, a step that leaves memory in the pool to such variables is always launched. Answers
+        the turn that did it.
         """
         first = self.random.offset()
         try:
@@ -214,19 +213,19 @@ class Recorder:
         if torch.cuda.current_stream() != self.stream:
             raise RuntimeError("a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's")
         loop, library, random = self.loop, self.library, self.random
-        self._prepare(k, run, key, rewind, first)
+        self._prepare(k, run, key, rewind)
+        flags = library.TURN_LAUNCH if key in self._launched else 0
         again = True
         while again:
             random.go_to(first)
             random.settle()
             with in_place(self.pool):
-                turn = loop.begin(k, key)
+                turn = loop.begin(k, key, flags)
                 if turn.feed:
                     feed(k)
-                random.feed(first)
+                random.feed(first)  # Travels after the recording, for which PyTorch puts something else there
                 if turn.kind in self._recording and turn.run:
                     self._record(turn, k, run)
-                    random.feed(first)  # To be recorded, PyTorch has put something else there
                 elif turn.run:
                     self._count(key)
                     run(k)
@@ -236,29 +235,33 @@ class Recorder:
                 rewind(k)
         (self._replays.add if turn.rung == library.RUNG_REPLAY else self._replays.discard)(key)
         random.go_to(first + self._drawn.get(key, 0))
-        self._judge(turn, key)
         return turn
 
-    def _prepare(self, k, run, key, rewind, first):
-        """Before a step that is not simply replayed: the pool is pinned as it is now; and before a key's first recording, trials."""
-        if self.loop.turn.rung != self.library.RUNG_NONE and self.loop.turn.key == key:
+    def _prepare(self, k, run, key, rewind):
+        """What the steps of a key will need, while they are not replayed yet."""
+        if key in self._launched or (self.loop.turn.rung != self.library.RUNG_NONE and self.loop.turn.key == key):
             return
         gc.collect()
         self._keep_workspaces()
         self.keep_pool("pool", self.pool)
-        self._note_blocks(key)
-        if key not in self._launches and key in self._drawn:
-            for _ in range(TRIALS):
-                self.random.settle()
-                self._launches[key] = self._try(run, k)
-                self.random.go_to(first)
-                if rewind is not None:
-                    rewind(k)
+        kept = self._note_blocks()
+        if kept and rewind is None:
+            self._launched.add(key)
+        if kept and key not in self._told:
+            self._told.add(key)
+            self._log(self.library.LOG_WARNING, f"a step keeps {sum(kept)} bytes of what it allocates, in {len(kept)} blocks: what lives from step "
+                      "to step is kept with keep_model(), keep_optimizer() or pin(), and results go into outputs"
+                      + ("; without rewind(), which puts the host's variables back, its steps are launched" if rewind is None else ""))
+        if key not in self._launches and key in self._drawn and key not in self._launched:
+            self.random.settle()
+            self._launches[key] = self._try(run, k)
+            if rewind is not None:
+                rewind(k)
 
     def _try(self, run, k):
         """
-        Record the step and throw it away. It tells how many launches a step makes; and code that runs for the first time leaves other bytes in
-        arguments that nobody sets than it does from then on. What is wrong with the step the loop's own recordings will say.
+        Record the step and throw it away, to see how many launches of each kind it makes: PyTorch has no place where all of them pass. What is wrong
+        with it the loop's own recordings will say.
         """
 
         def enqueue():
@@ -279,7 +282,7 @@ class Recorder:
             step.destroy()
 
     def _record(self, turn, k, run):
-        """Here an exception is not the end: the step is launched then, and raises again if it is the step that is wrong."""
+        """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
         try:
             with self.random.recorded():
                 run(k)
@@ -287,42 +290,31 @@ class Recorder:
             self.library.call("step_report", turn.step, b"a call of the host", UNKNOWN_ERROR)
             warnings.warn(f"step {k} was not recorded: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=4)
 
-    def _judge(self, turn, key):
+    def _note_blocks(self):
         """
-        What was found once may be bytes that an earlier call left over in an argument: another recording has others there. So a step that is accused
-        is recorded again, as long as nothing is named each time. What is wrong with it is named each time.
+        Tell the library which blocks are in use between steps: an address that an earlier call left over in an argument points to one that is not.
+        Answers the sizes of those in the pool, where there should be none.
         """
-        library = self.library
-        if turn.rung not in (library.RUNG_RERECORD, library.RUNG_FRESH) or turn.why not in (library.WHY_UNREGISTERED, library.WHY_SCALAR, library.WHY_MOVED):
-            return
-        attempts, named = self._attempts.get(key, (0, None))
-        if attempts >= ATTEMPTS:
-            return
-        audit = self.loop.audit(key)
-        kinds = ("UNREGISTERED", "CHANGING_SCALAR", "MOVED_POINTER")
-        now = {(found["node"], found["argument"], found["offset"]) for found in audit.findings if found["kind"] in kinds} if audit else set()
-        named, attempts = now if named is None else named & now, attempts + 1
-        if attempts < (ENOUGH if named else ATTEMPTS):
-            self.loop.drop(key, "what is accused may be left over: the step is recorded again")
-        else:
-            attempts = ATTEMPTS
-        self._attempts[key] = attempts, named
-
-    def _note_blocks(self, key):
-        """Blocks of the pool that are in use between steps: the library is told, and so is the user, since a step keeps nothing of what it allocates."""
-        blocks = {block["address"]: block["size"] for segment in self.pool.snapshot() for block in segment["blocks"] if block["state"] != "inactive"}
-        for address in self._noted - blocks.keys():
+        blocks, kept = {}, []
+        for segment in torch.cuda.memory_snapshot():
+            in_pool = self.segments.get(segment["address"]) is self.pool
+            for block in segment["blocks"]:
+                if segment["device"] == self.device and block["state"] != "inactive":
+                    blocks[block["address"]] = block["size"]
+                    kept += [block["size"]] if in_pool else []
+        for address in [address for address, size in self._noted.items() if blocks.get(address) != size]:
             self.library.call("arena_note_free", self.session, address)
-        for address in blocks.keys() - self._noted:
-            self.library.call("arena_note_alloc", self.session, address, blocks[address], b"kept from an earlier step")
-        self._noted = set(blocks)
-        if blocks and key not in self._told:
-            self._told.add(key)
-            self._log(self.library.LOG_WARNING, f"a step keeps {sum(blocks.values())} bytes of what it allocates, in {len(blocks)} blocks: "
-                      "what lives from step to step is kept with keep_model(), keep_optimizer() or pin(), and results go into outputs")
+            del self._noted[address]
+        names = {tensor.data_ptr(): name for name, (_, tensor) in self.pins.items()}
+        for address, size in blocks.items():
+            if address not in self._noted:
+                label = names.get(address, "a block of PyTorch's")
+                self.library.call("arena_note_alloc", self.session, address, size, label.encode())
+        self._noted = blocks
+        return kept
 
     def _count(self, key):
-        """Tell the session how many launches the host makes: as many as a recording has nodes. PyTorch has no place where all of them pass."""
+        """Tell the session how many launches the host makes."""
         for kind, count in enumerate(self._launches.get(key, ())):
             if count:
                 self.library.get("session_count", self.session, kind, count)
