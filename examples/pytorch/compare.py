@@ -13,6 +13,7 @@ FILE gets all of it as JSON. Exit status 0: where a result should be right it is
 """
 import argparse
 import contextlib
+import datetime
 import gc
 import json
 import os
@@ -64,10 +65,24 @@ class Task:
 
 
 class Way:
-    """One way to do steps. step(k) does step k; steps are taken inside `with way.around():`."""
+    """One way to do steps. step(k) does step k; steps are taken inside `with way.around():`. recorder: of a way of ours."""
 
-    def __init__(self, trainer, step, around=contextlib.nullcontext, close=lambda: None, said=None):
-        self.trainer, self.step, self.around, self.close, self.said = trainer, step, around, close, said or (lambda: [])
+    def __init__(self, trainer, step, recorder=None, log=()):
+        self.trainer, self.step, self.recorder, self.log = trainer, step, recorder, log
+
+    def around(self):
+        return self.recorder or contextlib.nullcontext()
+
+    def said(self):
+        """What it says: one line, and all of it."""
+        if self.recorder is None:
+            return [], []
+        audit, words = self.recorder.loop.audit(), self.recorder.loop.stats().words.decode(errors="replace")
+        return [words] if words else [], [*self.log, *([audit.text] if audit and audit.faults else [])]
+
+    def close(self):
+        if self.recorder is not None:
+            self.recorder.close()
 
 
 def launch(task, trainer, k):
@@ -137,10 +152,10 @@ def compiled(task):
     return Way(trainer, step)
 
 
-def ours(task, keep_state=True):
-    """keep_state=False: nobody keeps what an out-of-place optimizer makes."""
+def ours(task, keep_state=True, **config):
+    """keep_state=False: nobody keeps what an out-of-place optimizer makes. config: of the loop."""
     said = []
-    recorder = Recorder(log=lambda level, line: said.append(line))
+    recorder = Recorder(log=lambda level, line: said.append(line), **config)
     with recorder:
         trainer = task.trainer(recorder.input, recorder.output)
     buffers, functional = trainer.buffers, task.optimizer == "functional"
@@ -171,13 +186,7 @@ def ours(task, keep_state=True):
             return keep()
         recorder.step(k, feed, run, rewind=undo)
 
-    def audit():
-        found = recorder.loop.audit()
-        return said + ([found.text] if found and found.faults else [])
-
-    way = Way(trainer, step, lambda: recorder, recorder.close, audit)
-    way.recorder = recorder
-    return way
+    return Way(trainer, step, recorder, said)
 
 
 WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours}
@@ -249,8 +258,8 @@ def measure(task, names):
         found["memory_mib"] = (free - free_bytes()) / 2**20
         ways[name], right = way, right or (results, copied(way))
         found.update(held_against(way, results, *right))
-        found["said"] = way.said()
-        if hasattr(way, "recorder"):
+        found["said"] = way.said()[1]
+        if way.recorder is not None:
             stats = way.recorder.loop.stats()
             row["nodes"], found["rung"] = stats.nodes, way.recorder.library.text("rung_name", stats.rung)
             found["words"] = stats.words.decode(errors="replace")
@@ -306,12 +315,14 @@ def told(what, task, ways, steps=16):
             try:
                 way = make(task)
                 case.update(held_against(way, run(way, steps), *right))
-                said = way.said()
+                line, said = way.said()
                 way.close()
             except Exception as error:
-                said = [first_line(error)]
-        said += [str(warning.message) for warning in warned if not issubclass(warning.category, (DeprecationWarning, FutureWarning))]
-        case["said"] = list(dict.fromkeys(said))
+                line = said = [first_line(error)]
+        for warning in warned:
+            if not issubclass(warning.category, (DeprecationWarning, FutureWarning)):
+                line, said = line + [str(warning.message)], said + [str(warning.message)]
+        case["line"], case["said"] = list(dict.fromkeys(line)), list(dict.fromkeys(said))
         found.append(case)
         clean()
     return found
@@ -350,7 +361,9 @@ def main():
     if arguments.accumulate:
         tasks.append(Task(sizes[0], optimizers[-1] if optimizers[-1] != "functional" else optimizers[0], arguments.accumulate))
 
-    data = {"script": "compare", "torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(), "rows": []}
+    # PyTorch knows no driver but the card's
+    data = {"script": "compare", "driver": "cuda", "torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(),
+            "date": str(datetime.date.today()), "command": "python3 examples/pytorch/compare.py " + " ".join(sys.argv[1:]), "rows": []}
 
     def write():
         if arguments.out:
@@ -369,11 +382,11 @@ def main():
         data["told"] += told("the learning rate is a number", number, {"graph": graph, "compile": compiled, "ours": ours})
     for case in data["told"]:
         print(f"\n{case['what']}: {case['way']}: {'right' if case.get('identical') else 'loss is off by ' + format(case.get('loss_gap', 0), '.3g')}")
-        for words in case["said"] or ["says nothing"]:
-            print("    " + "\n    ".join(words.splitlines()[:6]))
+        for words in case["line"] or ["says nothing"]:
+            print(f"    {words}")
     wrong = [f"{row['task']}: {name}" for row in data["rows"] for name, way in row["ways"].items()
              if "error" in way or (name in ("graph", "ours") and not way["identical"])]
-    wrong += [f"{case['what']}: ours" for case in data["told"] if case["way"] == "ours" and not (case.get("identical") and case["said"])]
+    wrong += [f"{case['what']}: ours" for case in data["told"] if case["way"] == "ours" and not (case.get("identical") and case["line"])]
     data["wrong"] = wrong
     write()
     print("\n" + ("; ".join(f"wrong: {words}" for words in wrong) or "ok"))
