@@ -178,6 +178,14 @@ def loop():
     check(loop.audit() is not None and not loop.audit().faults, loop.audit() and loop.audit().text)
     check(any("'python'" in line for line in said), str(said))
     check(loop.verdict().answer == library.UNKNOWN and "replay" in loop.report(), loop.report())
+    arena = stepgraph.Arena(session, "arena", 4096)
+    block = arena.allocate(100)
+    arena.free(block)
+    try:
+        arena.free(block)
+        check(False, "a block was freed twice")
+    except stepgraph.Error as error:
+        check(error.status == library.ERR_ARGUMENT, str(error))
     loop.drop(0, "a test")
     check(loop.turn.rung == library.RUNG_NONE, "what is known of a graph that was dropped")
     check(loop.begin(20).kind != library.TURN_REPLAY, "what was dropped is replayed")

@@ -5,7 +5,7 @@
     library.STEP_TIMING                       # any constant
     library.new("step_config", flags=0)       # any struct, its size set
 
-The classes are what a host needs: Session, Pin, Step, Audit, Loop. Objects of theirs may be given to calls as they are. What each call does is
+The classes are what a host needs: Session, Pin, Arena, Step, Audit, Loop. Objects of theirs may be given to calls as they are. What each call does is
 said in the C headers. stepgraph.pytorch builds on this for PyTorch.
 """
 import ctypes
@@ -130,7 +130,7 @@ class Session(Handle):
             config["log"] = LOG(lambda user, level, line: log(level, line.decode(errors="replace")))
             config.setdefault("log_level", library.LOG_WARNING)
         self.config = library.new("session_config", **config)
-        self.pins, self.steps, self.loops = [], [], []
+        self.pins, self.steps, self.loops, self.arenas = [], [], [], []
         super().__init__(library, library.made("session_open", ctypes.byref(self.config)))
 
     @property
@@ -175,9 +175,11 @@ class Session(Handle):
             self.library.get("loop_destroy", loop)
         for step in self.steps:
             self.library.get("step_destroy", step)
+        for arena in self.arenas:
+            self.library.call("arena_destroy", arena)
         for pin in self.pins:
             self.library.call("pin_destroy", pin)
-        self.loops, self.steps, self.pins = [], [], []
+        self.loops, self.steps, self.pins, self.arenas = [], [], [], []
         self.library.call("session_close", self)
 
 
@@ -207,6 +209,24 @@ class Pin(Handle):
         data = ctypes.create_string_buffer(self.bytes)
         self.library.call("pin_read", self, data, self.bytes)
         return data.raw
+
+
+class Arena(Handle):
+    """Device memory for a host's allocator, whose blocks stay valid for a graph."""
+
+    def __init__(self, session, name, extent, quarantine=0):
+        library = session.library
+        config = library.new("arena_config", name=name, bytes=extent, quarantine_bytes=quarantine)
+        super().__init__(library, library.made("arena_create", session, ctypes.byref(config)))
+        session.arenas.append(self)
+
+    def allocate(self, extent):
+        address = ctypes.c_uint64()
+        self.library.call("arena_alloc", self, extent, None, ctypes.byref(address))
+        return address.value
+
+    def free(self, address):
+        self.library.call("arena_free", self, address)
 
 
 class Step(Handle):
