@@ -248,6 +248,19 @@ def recorder():
 
     start = 0
     with made:
+        torch = fake_torch.torch
+        number, row = made.input("number", (), torch.int64), made.input("row", (4,), torch.int64)
+        made.feed(number, 7)
+        made.feed(row, fake_torch.on_cpu([1, 2, 3, 4]))
+        made.launch(lambda k: None, lambda k: None)
+        check(number.pin.read() == (7).to_bytes(8, "little") and row.pin.read()[8:16] == (2).to_bytes(8, "little"), "what was fed is not there")
+        for value in (7, fake_torch.on_cpu([1]), torch.ones(4, device="cuda", dtype=torch.int64)):
+            try:
+                made.feed(row, value)
+                check(False, f"{value} was fed to a row of four")
+            except ValueError as error:
+                check("row" in str(error), str(error))
+
         kinds = [step(k) for k in range(40)]
         check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
         check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")

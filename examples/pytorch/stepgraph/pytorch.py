@@ -35,6 +35,13 @@ TYPES = {
     torch.uint8: "U8",
 }
 CODES = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4", torch.int64: "<i8", torch.uint8: "|u1"}
+NUMBERS = {
+    torch.float32: ctypes.c_float,
+    torch.float64: ctypes.c_double,
+    torch.int32: ctypes.c_int32,
+    torch.int64: ctypes.c_int64,
+    torch.uint8: ctypes.c_uint8,
+}
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 UNKNOWN_ERROR = 999  # Of the driver: what a step is told that the host itself broke
 
@@ -148,9 +155,12 @@ class Recorder:
         return self._made(name, self.library.ROLE_OUTPUT, shape, dtype)
 
     def feed(self, tensor, value):
-        """The next value of an input: a CPU tensor of the same form, or a number. It is copied before this returns."""
+        """The next value of an input: a CPU tensor of the same form, or a number for one element. It is copied before this returns."""
         if not torch.is_tensor(value):
-            value = torch.tensor(value, dtype=tensor.dtype)
+            number = NUMBERS[tensor.dtype](value)
+            if tensor.pin.bytes != ctypes.sizeof(number):
+                raise ValueError(f"{tensor.pin.name} has more than one element")
+            return tensor.pin.feed(ctypes.byref(number), tensor.pin.bytes)
         if value.dtype != tensor.dtype or value.shape != tensor.shape or value.is_cuda:
             raise ValueError(f"{tensor.pin.name} takes {tuple(tensor.shape)} {tensor.dtype} on the CPU, not {tuple(value.shape)} {value.dtype}")
         value = value.contiguous()
