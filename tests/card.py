@@ -185,7 +185,7 @@ pytorch = os.path.join(here, "examples/pytorch")
 for name, command in (
     ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours", "--out", os.path.join(out, "pytorch-short.json")]),
     ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
-    ("cupy train", [os.path.join(here, "examples/cupy/train.py")]),
+    ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
 ) if driver == "libcuda.so.1" else ():
     status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
     count("frameworks", name, status, text)

@@ -1,4 +1,4 @@
-"""CuPy as a host, in a page:   STEPGRAPH_LIBRARY=libstepgraph.so python3 train.py
+"""CuPy as a host, in a page:   STEPGRAPH_LIBRARY=libstepgraph.so python3 regression.py
 
 A regression whose weights are made anew in each step. What steps allocate comes from an arena of the library's, the weights are pinned and committed, batch
 and learning rate are fed, and a loop records and replays. The same steps without any of it say what is right, bit for bit. Exit status 0: equal, and
