@@ -6,7 +6,7 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
     <!-- /measured -->
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
-quickstart and launches (from quickstart.json and launches.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
+quickstart and launches (from quickstart.json and launches.json), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py writes). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
 --into another folder than docs/.
 """
 import argparse
@@ -17,6 +17,7 @@ import re
 import sys
 
 DOCUMENTS = ("performance.md", "measurements.md")
+OTHERS = ("quickstart", "launches", "pytorch")  # What other programs than benchmarks leave
 
 # What is to be reached, and the series of rows that show it.
 GOALS = (
@@ -58,8 +59,8 @@ def load(folder, simulation):
             sys.exit(f"{path}: measured on {data['driver']}, a simulation: its times say nothing about a card")
         data["card_line"] = card_line(folder)
         found[data["bench"]] = data
-    if not found:
-        sys.exit(f"{folder}: no bench-*.json")
+    if not found and not any(os.path.exists(os.path.join(folder, f"{name}.json")) for name in OTHERS):
+        sys.exit(f"{folder}: no bench-*.json, and none of {', '.join(OTHERS)}")
     return found
 
 
@@ -86,7 +87,9 @@ def judged(row):
 
 
 def table_run(found):
-    one = next(data for data in found.values() if "bench" in data)
+    one = next((data for data in found.values() if "bench" in data), None)
+    if one is None:
+        return None
     version = one["driver_version"]
     driver = f"CUDA {version // 1000}.{version % 1000 // 10}"
     if one["card_line"]:
@@ -96,6 +99,8 @@ def table_run(found):
 
 
 def table_goals(found):
+    if not any("bench" in data for data in found.values()):
+        return None
     lines = ["| goal | target | rows that meet it | the worst of them |", "|---|---|---|---|"]
     for goal, target, bench, series in GOALS:
         rows = [row for row in found.get(bench, {"rows": []})["rows"] if row["series"] in series and "target" in row]
@@ -152,6 +157,37 @@ LAUNCHES = (("host_us", "host time of all", "us"), ("total_us", "until done", "u
             ("device_us_per_step", "device time of 2,000 launches", "us"))
 
 
+def table_pytorch(data, what):
+    """The comparison's figures for each way: of a step; or what each says."""
+    if not data or (what == "said" and not data["told"]):
+        return None
+    if what == "run":
+        return ["| | |", "|---|---|", f"| card | {data['device']} |", f"| PyTorch | {data['torch']}, CUDA {data['cuda']} |", f"| command | `{data['command']}` |",
+                f"| date | {data['date']} |"]
+    if what == "said":
+        lines = ["| what is wrong with the step | way | loss is off by | what it says |", "|---|---|---|---|"]
+        for case in data["told"]:
+            said = "<br>".join(" ".join(line.split())[:240].replace("|", "\\|") for line in case["line"]) or "nothing"
+            off = "0, bit for bit" if case.get("identical") else number(case["loss_gap"]) if "loss_gap" in case else ""
+            lines.append(f"| {case['what']} | {case['way']} | {off} | {said} |")
+        return lines
+    key, unit, scale = {"step": ("step_us", "ms", 1000), "host": ("host_us", "us", 1), "memory": ("memory_mib", "MiB", 1), "setup": ("setup_s", "s", 1)}[what]
+    ways = list(dict.fromkeys(name for row in data["rows"] for name in row["ways"]))
+    lines = [f"| step, {unit} | nodes | " + " | ".join(ways) + " |", "|---|---|" + "---|" * len(ways)]
+    for row in data["rows"]:
+        cells = []
+        for name in ways:
+            way = row["ways"].get(name, {})
+            text = number(way[key] / scale) if key in way else way.get("error", "")
+            if what == "step" and key in way and not way["identical"]:
+                text += " (differs)"
+            if what == "step" and way.get("rung", "replay") != "replay":
+                text += f" ({way['rung']})"
+            cells.append(text)
+        lines.append(f"| {row['task']} | {row.get('nodes', '')} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def rewrite(text, found):
     def table(match):
         kind, _, name = match[1].partition(" ")
@@ -165,6 +201,8 @@ def rewrite(text, found):
             lines = table_fresh_and_replay(found.get("quickstart.json"), QUICKSTART)
         elif kind == "launches":
             lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
+        elif kind == "pytorch":
+            lines = table_pytorch(found.get("pytorch.json"), name)
         else:
             sys.exit(f"no such table: {match[1]}")
         return match[0] if lines is None else f"<!-- measured: {match[1]} -->\n\n" + "\n".join(lines) + "\n\n<!-- /measured -->"
@@ -182,7 +220,7 @@ def main():
     if arguments.simulation and os.path.abspath(arguments.into) == docs:
         parser.error("figures of a simulation do not go into docs/: name another folder with --into")
     found = load(arguments.results, arguments.simulation)
-    for name in ("quickstart", "launches"):
+    for name in OTHERS:
         found[f"{name}.json"] = load_other(arguments.results, name, arguments.simulation) or {}
     os.makedirs(arguments.into, exist_ok=True)
     for name in DOCUMENTS:

@@ -179,6 +179,19 @@ if any(line.endswith(("ok", "wrong", "left out")) for line in table):
     heads = ("nodes", "read", "addresses", "end/node", "inst. us", "cmp/node", "faults", "false")
     table.insert(0, f"{'audit of frameworks, times in us':58} " + " ".join(f"{head:>9}" for head in heads))
 
+# And the examples for them, in a short form: exit status 77 where a framework is missing.
+here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+pytorch = os.path.join(here, "examples/pytorch")
+for name, command in (
+    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours", "--out", os.path.join(out, "pytorch-short.json")]),
+    ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
+    ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
+) if driver == "libcuda.so.1" else ():
+    status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
+    count("frameworks", name, status, text)
+    if name == "pytorch compare":
+        figures += [line for line in text.splitlines() if re.match(r"\w+, |  (eager|graph|ours) ", line)] + [""]
+
 for test in suite(benchmarks, "bench"):
     command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]
     status, text = run("bench", test["name"], command, test["env"])
