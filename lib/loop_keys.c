@@ -88,7 +88,7 @@ stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **la
 void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane)
 {
     bool on = (loop->config.flags & (STEPGRAPH_LOOP_TIMING | STEPGRAPH_LOOP_TRACE)) != 0 || lane->phase < SG__PHASE_REPLAY ||
-              (lane->phase == SG__PHASE_REPLAY && lane->timed_left > 0);
+              (lane->phase == SG__PHASE_REPLAY && lane->timed_left > 1);
 
     if (lane->step != NULL)
         lane->step->stages.timing = on;

@@ -202,7 +202,8 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
     lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
-    lane->timed_left = SG__TIMED_REPLAYS;
+    lane->timed_left = SG__TIMED_REPLAYS + 1;
+    lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
     lane->checks_left = 0;
     sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
 }
@@ -274,15 +275,22 @@ static bool by_clock(const stepgraph_loop *loop)
            (loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0);
 }
 
-/* The loop's own verdict, once enough replays were timed. */
+/* The loop's own verdict, once enough replays were timed and their times are there. */
 static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
-    stepgraph_status status = stepgraph_step_get_verdict(lane->step, &v);
+    bool all = false;
+    stepgraph_status status = sg__enter(loop->session);
     char words[160];
 
     if (status != STEPGRAPH_OK)
         return status;
+    status = sg__stages_poll(lane->step, &all);
+    sg__leave(loop->session);
+    if (status != STEPGRAPH_OK || (!all && lane->step->stages.replay_device_us.n < lane->timed_until))
+        return status;
+    lane->timed_left = 0;
+    sg__step_judge(lane->step, &v);
     sg__log(
         loop->session, STEPGRAPH_LOG_INFO,
         "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed",
@@ -323,7 +331,9 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
         lane->attempts = 0;
     if (lane->phase == SG__PHASE_RERECORD)
         judge_rerecords(loop, lane);
-    else if (lane->timed_left > 0 && --lane->timed_left == 0)
+    else if (lane->timed_left == 1)
         status = judge_replays(loop, lane);
+    else if (lane->timed_left > 1 && --lane->timed_left == 1)
+        sg__lane_time(loop, lane);
     return status;
 }

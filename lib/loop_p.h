@@ -58,7 +58,8 @@ typedef struct sg__lane {
     uint64_t wait;           /* Turns until the next attempt. */
     uint64_t since_failure;  /* Steps done by a graph. */
     uint32_t refused;        /* Updates refused in a row. */
-    uint32_t timed_left;     /* Replays to be timed still. */
+    uint32_t timed_left;     /* Replays to be timed still, plus 1 until the verdict. */
+    uint64_t timed_until;    /* So many device times of replays are enough for it. */
     sg__series rerecord_us;  /* Host time of turns that record again. */
     uint64_t last_turn;      /* Number of its last turn. */
     uint64_t steps, replays; /* Done. */

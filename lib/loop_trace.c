@@ -76,6 +76,7 @@ void sg__trace_watch(stepgraph_loop *loop, sg__lane *lane)
         return;
     lane->step->stages.collected = collected;
     lane->step->stages.collected_user = loop->trace;
+    lane->step->stages.laps_most = loop->config.trace_turns;
 }
 
 /* Room for n segments; without host memory there are none. */
@@ -126,15 +127,15 @@ void sg__trace_turn(stepgraph_loop *loop, const sg__lane *lane, uint32_t kind, u
     switch (kind) {
     case STEPGRAPH_TURN_REPLAY:
     case STEPGRAPH_TURN_RERECORD:
-        if (stages->timing && stages->timed_replays > 0)
-            copy_segments(turn, step, &stages->replays[(stages->timed_replays - 1) % SG__LAPS]);
+        if (stages->timing && stages->replay_laps.over != NULL)
+            copy_segments(turn, step, stages->replay_laps.over);
         break;
     case STEPGRAPH_TURN_RECORD:
     case STEPGRAPH_TURN_LOOK:
         break;
     default:
-        if (stages->runs > 0)
-            copy_segments(turn, step, &stages->laps[(stages->runs - 1) % SG__LAPS]);
+        if (stages->run_laps.over != NULL)
+            copy_segments(turn, step, stages->run_laps.over);
         break;
     }
 }

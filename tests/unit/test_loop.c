@@ -1,5 +1,6 @@
 /* The loop: how it gets from the first step to a replay, what it does where there is none, and that every step is done once. */
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -46,9 +47,16 @@ static void teardown(void)
     loop = NULL;
 }
 
-static void loop_make(const stepgraph_loop_config *config)
+/* Steps as small as these may be as fast launched as replayed: only tests of the clock let it decide. */
+static void loop_make(const stepgraph_loop_config *given)
 {
-    OK(stepgraph_loop_create(session, config, &loop));
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    if (given != NULL)
+        config = *given;
+    if ((config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) == 0)
+        config.flags |= STEPGRAPH_LOOP_IGNORE_CLOCK;
+    OK(stepgraph_loop_create(session, &config, &loop));
 }
 
 static stepgraph_loop_config config_with(uint32_t flags)
@@ -114,6 +122,16 @@ static void go(uint64_t from, uint64_t to, void (*step)(uint64_t))
 {
     for (uint64_t k = from; k < to; k++)
         take(k, step);
+}
+
+/* Replays without feeds, whose slots are waited for. */
+static void go_ahead(uint64_t from, uint64_t to)
+{
+    for (uint64_t k = from; k < to; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        ck_assert_int_eq(turn.run, 0);
+        OK(stepgraph_loop_end(loop, &turn));
+    }
 }
 
 static stepgraph_loop_stats stats_now(void)
@@ -280,11 +298,7 @@ START_TEST(replay_makes_no_other_driver_calls_than_a_step_without_loop)
     launches = driver_calls("cuGraphLaunch");
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         before[i] = driver_calls(entries[i]);
-    for (uint64_t k = 40; k < 140; k++) {
-        OK(stepgraph_loop_begin(loop, k, &turn));
-        ck_assert_int_eq(turn.run, 0);
-        OK(stepgraph_loop_end(loop, &turn));
-    }
+    go_ahead(40, 140);
     ck_assert_uint_eq(driver_calls("cuGraphLaunch") - launches, 100);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         ck_assert_msg(driver_calls(entries[i]) - before[i] <= (strcmp(entries[i], "cuCtxGetId") == 0 ? 100ul : 0ul),
@@ -1221,9 +1235,8 @@ END_TEST
 START_TEST(verdict_is_known_after_the_first_replays_and_measuring_stops)
 {
     stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
-    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_IGNORE_CLOCK);
 
-    loop_make(&config);
+    loop_make(NULL);
     go(0, 60, train);
     OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
     ck_assert_uint_eq(verdict.missing, 0);
@@ -1233,16 +1246,179 @@ START_TEST(verdict_is_known_after_the_first_replays_and_measuring_stops)
 }
 END_TEST
 
+static bool recording(void)
+{
+    return stepgraph_step_state(turn.step) == STEPGRAPH_STEP_CAPTURING;
+}
+
+/* One kernel is slow where the step is recorded, or only where it is launched. */
+static void count_slowly(bool slow)
+{
+    uint64_t ns = slow ? 3000000 : 0;
+
+    launch_n(kernels.spin, 1, (void *[]){&ns});
+    count_one(0);
+}
+
+static void slow_if_recorded(uint64_t k)
+{
+    (void)k;
+    count_slowly(recording());
+}
+
+static void slow_if_launched(uint64_t k)
+{
+    (void)k;
+    count_slowly(!recording());
+}
+
+/* The host is slow where it records, and what it passes to a kernel is another value each time. */
+static void slow_to_record(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(fresh);
+    float value = (float)k;
+
+    if (recording())
+        usleep(3000);
+    launch_n(kernels.setv, 1, (void *[]){&p, &value});
+    count_one(k);
+}
+
 START_TEST(slower_than_launching_goes_back_to_launching)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
 
-    /* A graph of one kernel can win or lose; either way the steps are right, and the rung is told. */
     loop_make(&config);
-    go(0, 60, count_one);
+    go(0, 60, _i == 0 ? slow_if_recorded : slow_to_record);
     ck_assert_float_eq(pin_float(weight), 60);
-    if (stats_now().rung != STEPGRAPH_RUNG_REPLAY)
-        RUNG(FRESH, CLOCK);
+    RUNG(FRESH, CLOCK);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "a step takes"));
+    ck_assert_uint_ge(stats_now().turns[_i == 0 ? STEPGRAPH_TURN_REPLAY : STEPGRAPH_TURN_RERECORD], 16);
+    ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_CLOCK], 10);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    if (_i == 0)
+        ck_assert_int_eq(verdict.rule_time, 0);
+}
+END_TEST
+
+START_TEST(faster_than_launching_stays)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+
+    loop_make(&config);
+    go(0, 60, slow_if_launched);
+    ck_assert_float_eq(pin_float(weight), 60);
+    RUNG(REPLAY, NONE);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_int_eq(verdict.rule_time, 1);
+    ck_assert_double_gt(stats_now().seconds_saved, 0.05); /* 55 replays, each of them 3 ms faster. */
+}
+END_TEST
+
+static unsigned count_words(const char *text, const char *words)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Keep the device busy with something else. */
+static CUevent spin_begins(void)
+{
+    CUevent over;
+
+    OK(stepgraph_session_wait(session));
+    CU(EventCreate(&over, CU_EVENT_DISABLE_TIMING));
+    spin(stream, 300);
+    CU(EventRecord(over, stream));
+    return over;
+}
+
+/* And it still is. */
+static void spin_goes_on(CUevent over)
+{
+    ck_assert_int_eq(cu.EventQuery(over), CUDA_ERROR_NOT_READY);
+    CU(EventDestroy(over));
+}
+
+START_TEST(measuring_waits_for_nothing)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? STEPGRAPH_LOOP_TIMING : STEPGRAPH_LOOP_TRACE);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    const char *text = NULL;
+    unsigned before;
+    CUevent over;
+
+    loop_make(&config);
+    go(0, 40, count_one);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.timed_replays, 32);
+    over = spin_begins();
+    go_ahead(40, 90);
+    spin_goes_on(over);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.timed_replays, 82);
+    RUNG(REPLAY, NONE);
+    if (_i == 0)
+        return;
+    /* And all of them are in the trace, with their time on the device. */
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    before = count_words(text, "\"tid\": 2");
+    ck_assert_uint_ge(before, 82);
+    go(90, 100, count_one);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    ck_assert_uint_eq(count_words(text, "\"tid\": 2"), before + 10);
+}
+END_TEST
+
+START_TEST(verdict_waits_for_nothing)
+{
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    CUevent over;
+
+    loop_make(NULL);
+    go(0, 8, count_one);
+    RUNG(REPLAY, NONE);
+    over = spin_begins();
+    go_ahead(8, 60);
+    spin_goes_on(over);
+    /* It is taken all the same, a little later, from the first 16. */
+    OK(stepgraph_session_wait(session));
+    take(60, count_one);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.missing, 0);
+    ck_assert_uint_eq(verdict.timed_replays, 16);
+    ck_assert_double_ne(stats_now().seconds_saved, 0);
+}
+END_TEST
+
+/* Events are made once, and used again. */
+START_TEST(measured_turns_make_few_driver_calls)
+{
+    static const struct {
+        const char *entry;
+        unsigned long most;
+    } calls[] = {{"cuEventCreate", 0},      {"cuEventRecord", 200}, {"cuEventElapsedTime", 200},
+                 {"cuEventSynchronize", 0}, {"cuEventQuery", 0},    {"cuStreamSynchronize", 0},
+                 {"cuMemAlloc", 0},         {"cuMemHostAlloc", 0},  {"cuGraphLaunch", 100}};
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_TIMING);
+    unsigned long before[sizeof calls / sizeof *calls];
+
+    loop_make(&config);
+    go(0, 40, count_one);
+    spin(stream, 20); /* Far ahead of the device once, so that there are as many events as there will be. */
+    go_ahead(40, 80);
+    OK(stepgraph_session_wait(session));
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        before[i] = driver_calls(calls[i].entry);
+    go_ahead(80, 180);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        ck_assert_msg(driver_calls(calls[i].entry) - before[i] <= calls[i].most, "%lu calls of %s",
+                      driver_calls(calls[i].entry) - before[i], calls[i].entry);
 }
 END_TEST
 
@@ -1372,7 +1548,11 @@ static Suite *make(void)
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
     tcase_add_test(reports, trace_is_kept_only_if_asked_for);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
-    tcase_add_test(reports, slower_than_launching_goes_back_to_launching);
+    tcase_add_loop_test(reports, slower_than_launching_goes_back_to_launching, 0, 2);
+    tcase_add_test(reports, faster_than_launching_stays);
+    tcase_add_loop_test(reports, measuring_waits_for_nothing, 0, 2);
+    tcase_add_test(reports, verdict_waits_for_nothing);
+    add_controlled_test(reports, measured_turns_make_few_driver_calls);
 
     add_controlled_loop_test(failures, failing_driver_call_is_told_or_lived_with, 0, (int)(sizeof entries / sizeof *entries));
     return suite;
