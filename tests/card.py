@@ -132,7 +132,7 @@ for test in suite(tests, "conformance"):
     count("conformance", test["name"], status, text)
 
 # Of these suites only the programs that take any driver; the rest is about cusim, or about no driver at all.
-for name, programs in (("examples", ["minimal", "lifecycle", "loop"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
+for name, programs in (("examples", ["minimal", "lifecycle", "loop", "training"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
     for test in suite(tests, name):
         if test["name"] in programs:
             count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))
