@@ -111,19 +111,15 @@ stepgraph_why sg__why_failed(stepgraph_status status)
 
 /* ---- findings ---------------------------------------------------------------------------------------------------- */
 
-/* The flag of the host's that lets it pass, of those that the loop sets for its steps. */
-static uint32_t let_pass(uint32_t kind)
-{
-    switch (kind) {
-    case STEPGRAPH_FINDING_UNREGISTERED:
-    case STEPGRAPH_FINDING_POOL:
-        return STEPGRAPH_STEP_ALLOW_UNREGISTERED;
-    case STEPGRAPH_FINDING_FORMER_STATE:
-        return STEPGRAPH_STEP_ALLOW_FORMER_STATE;
-    default:
-        return 0;
-    }
-}
+/* What the loop lets its steps hold whatever the host says, and the host's flag for it. */
+static const struct {
+    stepgraph_finding_kind kind;
+    uint32_t flag;
+} let_pass[] = {
+    {STEPGRAPH_FINDING_UNREGISTERED, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_POOL, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_FORMER_STATE, STEPGRAPH_STEP_ALLOW_FORMER_STATE},
+};
 
 static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
 {
@@ -159,22 +155,24 @@ static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, c
 
 bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step)
 {
-    const stepgraph_audit *audit = step->audit;
-    stepgraph_finding found;
+    stepgraph_audit *audit = sg__audit_copy(step->audit);
     char words[512];
 
-    for (uint64_t i = 0; i < audit->summary.kept; i++) {
-        const stepgraph_finding *f = sg__audit_at(audit, i);
-        uint32_t flag = let_pass(f->kind);
-        if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
-            continue;
-        found = *f;
-        words_of(audit, &found, words, sizeof words);
-        sg__lane_keep_audit(lane, step);
-        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
+    if (audit == NULL) { /* What cannot be looked at is not replayed. */
+        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
         return true;
     }
-    return false;
+    for (size_t i = 0; i < sizeof let_pass / sizeof *let_pass; i++)
+        if ((loop->config.step_flags & let_pass[i].flag) == 0)
+            sg__audit_accuse(audit, let_pass[i].kind);
+    if (audit->summary.faults == 0) {
+        stepgraph_audit_destroy(audit);
+        return false;
+    }
+    keep_audit(lane, audit);
+    words_of(audit, sg__audit_at(audit, 0), words, sizeof words);
+    sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
+    return true;
 }
 
 /* The worst of what differs. */
