@@ -344,6 +344,7 @@ static void train_moving(uint64_t k)
 START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
 {
     stepgraph_audit_summary summary = STEPGRAPH_AUDIT_SUMMARY_INIT;
+    stepgraph_finding finding = STEPGRAPH_FINDING_INIT;
     stepgraph_loop_config config = config_with(0);
     float want[N];
 
@@ -366,6 +367,8 @@ START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
     /* The report accuses what the loop does, though its steps may hold it. */
     OK(stepgraph_audit_get_summary(stepgraph_loop_audit(loop, 0), &summary));
     ck_assert_uint_ge(summary.faults, 1);
+    OK(stepgraph_audit_get(stepgraph_loop_audit(loop, 0), 0, &finding));
+    ck_assert_uint_eq(finding.fault, 1);
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), "cannot be replayed"));
     stepgraph_loop_destroy(loop);
     loop = NULL;
