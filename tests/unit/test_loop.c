@@ -1230,6 +1230,44 @@ START_TEST(reports_tell_stages_counts_and_the_verdict)
 }
 END_TEST
 
+/* *weight = *weight + 1 by the driver's own call, which nobody counts. */
+static void count_in_silence(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(weight);
+    float by = 1;
+
+    (void)k;
+    CU(LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&p, &by}, NULL));
+}
+
+/* The verdict says why it is none, in words and as data; what is known is told all the same. */
+START_TEST(verdict_without_a_counter_is_unknown_and_says_so)
+{
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    const char *text = NULL;
+
+    loop_make(NULL);
+    go(0, 4, count_in_silence); /* Three to warm up, of which the first is none, and a recording. */
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.answer, STEPGRAPH_UNKNOWN);
+    ck_assert_uint_eq(verdict.missing, STEPGRAPH_MISSING_COUNTER | STEPGRAPH_MISSING_REPLAYS);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
+    ck_assert_ptr_null(lacks(text, (const char *[]){"verdict: UNKNOWN (P < L - 1: unknown; time: unknown)",
+                                                    "; nobody counts launches; no replay was timed\n", NULL}));
+    go(4, 40, count_in_silence);
+    OK(stepgraph_session_wait(session));
+    take(40, count_in_silence);
+    RUNG(REPLAY, NONE);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.answer, STEPGRAPH_UNKNOWN);
+    ck_assert_uint_eq(verdict.missing, STEPGRAPH_MISSING_COUNTER);
+    ck_assert_int_ge(verdict.rule_time, 0);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    ck_assert_ptr_null(lacks(text, (const char *[]){"\"answer\": \"UNKNOWN\"", "\"launches\": -1", "\"rule_launches\": -1",
+                                                    "\"missing\": [\"nobody counts launches\"]", NULL}));
+}
+END_TEST
+
 START_TEST(trace_is_kept_only_if_asked_for)
 {
     const char *text = NULL;
@@ -1553,6 +1591,7 @@ static Suite *make(void)
     tcase_add_test(misuse, options_are_checked);
 
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
+    tcase_add_test(reports, verdict_without_a_counter_is_unknown_and_says_so);
     tcase_add_test(reports, trace_is_kept_only_if_asked_for);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
     tcase_add_loop_test(reports, slower_than_launching_goes_back_to_launching, 0, 2);
