@@ -50,6 +50,7 @@ static void begin_lane(sg__lane *lane, uint64_t key)
     lane->used = true;
     lane->why = STEPGRAPH_WHY_STARTING;
     lane->until_check = UINT64_MAX;
+    lane->right_at = UINT64_MAX;
     lane->first_us = -1;
 }
 

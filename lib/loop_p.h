@@ -52,6 +52,8 @@ typedef struct sg__lane {
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
     uint64_t until_check;    /* Replays until the next sampled one. */
+    uint64_t right_at;       /* The step of the last check that found every byte the same, UINT64_MAX for none; */
+    uint64_t right_replays;  /* and how many replays there were until then. */
     bool planted;            /* A planted fault was seen, since the graph was recorded. */
     uint32_t attempts;       /* Failed recordings in a row. */
     bool final;              /* FRESH for good. */

@@ -438,20 +438,43 @@ static void train_by_schedule(uint64_t k)
 START_TEST(sampled_check_finds_what_changes_in_production)
 {
     stepgraph_loop_config config = config_with(0);
-    uint64_t k = 0;
+    uint64_t right = 0, replays = 0;
+    char words[64];
 
     config.check_every = 10;
     late = 1;
     loop_make(&config);
-    go(0, 40, train_by_schedule);
-    RUNG(REPLAY, NONE);
-    ck_assert_uint_ge(stats_now().checks_identical, 5);
-    ck_assert_float_eq(pin_float(weight), 40);
-    late = 2;
-    for (k = 40; k < 60 && stats_now().checks_diverged == 0; k++)
-        take(k, train_by_schedule);
+    for (uint64_t k = 0; k < 60 && stats_now().checks_diverged == 0; k++) {
+        late = k < 40 ? 1 : 2;
+        uint32_t kind = take(k, train_by_schedule);
+        if (k == 39)
+            ck_assert_float_eq(pin_float(weight), 40);
+        right = kind == STEPGRAPH_TURN_CHECK && stats_now().checks_diverged == 0 ? k : right;
+        replays = kind == STEPGRAPH_TURN_CHECK ? replays : replays + 1;
+        replays = right == k ? 0 : replays;
+    }
     RUNG(FRESH, DIVERGED);
-    ck_assert_uint_le(k, 52);
+    ck_assert_uint_ge(stats_now().checks_identical, 5);
+    ck_assert_uint_eq(replays, 10);
+    /* What is lost is told: the host must go back. */
+    snprintf(words, sizeof words, "all was right at step %llu, and 10 replays since then", (unsigned long long)right);
+    ck_assert_msg(strstr(stats_now().words, words) != NULL, "'%s' is not in: %s", words, stats_now().words);
+}
+END_TEST
+
+START_TEST(replays_before_the_first_check_are_told_as_well)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+
+    config.check_every = 10;
+    late = 1;
+    loop_make(&config);
+    go(0, 8, train_by_schedule);
+    RUNG(REPLAY, NONE);
+    late = 2;
+    go(8, 30, train_by_schedule);
+    RUNG(FRESH, DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no check came before, and 10 replays since then may have been wrong"));
 }
 END_TEST
 
@@ -470,6 +493,45 @@ START_TEST(dropped_graph_is_recorded_anew)
     ck_assert_float_eq(pin_float(weight), 20 + 20 * 2);
     RUNG(REPLAY, NONE);
     ck_assert_uint_eq(stats_now().recordings, 4);
+}
+END_TEST
+
+static stepgraph_pin *second;
+
+/* From step 30 on a second group of parameters is trained, too. */
+static void train_in_groups(uint64_t k)
+{
+    train(k);
+    if (k >= 30)
+        counted_inc(session, NULL, stepgraph_pin_address(second), 0.5f);
+}
+
+START_TEST(new_parameter_group_needs_no_more_than_a_drop)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], want_second;
+
+    second = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "second group");
+    OK(stepgraph_pin_write(second, &(float){0}, sizeof(float)));
+    without_loop(60, train_in_groups, want);
+    want_second = pin_float(second);
+    OK(stepgraph_pin_write(second, &(float){0}, sizeof(float)));
+    config.check_every = _i == 0 ? 0 : 10;
+    loop_make(&config);
+    go(0, 30, train_in_groups);
+    RUNG(REPLAY, NONE);
+    if (_i == 0)
+        OK(stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, "a second group"));
+    go(30, 60, train_in_groups);
+    same_as(want);
+    if (_i == 0) {
+        ck_assert_float_eq(pin_float(second), want_second);
+        RUNG(REPLAY, NONE);
+    } else { /* A host that says nothing is told which pin a replay leaves out. */
+        ck_assert_float_lt(pin_float(second), want_second);
+        RUNG(FRESH, DIVERGED);
+        ck_assert_ptr_nonnull(strstr(stats_now().words, "'second group'"));
+    }
 }
 END_TEST
 
@@ -1559,7 +1621,9 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
+    tcase_add_test(ladder, replays_before_the_first_check_are_told_as_well);
     tcase_add_test(ladder, dropped_graph_is_recorded_anew);
+    tcase_add_loop_test(ladder, new_parameter_group_needs_no_more_than_a_drop, 0, 2);
     tcase_add_test(ladder, pin_that_is_registered_anew_needs_no_more_than_a_drop);
     tcase_add_test(ladder, k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings);
     tcase_add_test(ladder, k16_refused_updates_end_in_launches_and_say_why);
