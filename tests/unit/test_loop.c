@@ -12,11 +12,16 @@ static stepgraph_pin *weight, *fresh, *input, *rate, *loss;
 
 /* ---- a host ------------------------------------------------------------------------------------------------------ */
 
+static char lines[64][700];
+static unsigned n_lines;
+
 static void log_line(void *user, int32_t level, const char *line)
 {
     (void)user;
     if (getenv("LOOP_LOG") != NULL)
         fprintf(stderr, "[%d] %s\n", level, line);
+    if (strncmp(line, "loop ", 5) == 0 && n_lines < sizeof lines / sizeof *lines)
+        snprintf(lines[n_lines++], sizeof *lines, "[%d] %s", level, line);
 }
 
 static void open_with_log(void)
@@ -30,8 +35,8 @@ static void open_with_log(void)
 
 static void setup(void)
 {
-    if (getenv("LOOP_LOG") != NULL)
-        open_with_log();
+    open_with_log();
+    n_lines = 0;
     loop = NULL;
     turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
     weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
@@ -377,6 +382,35 @@ START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
 }
 END_TEST
 
+/* The n-th line of the loop's begins so. */
+static void line_is(unsigned n, int32_t level, const char *words)
+{
+    char begin[200];
+
+    snprintf(begin, sizeof begin, "[%d] loop 'train', key 0, %s", level, words);
+    ck_assert_uint_gt(n_lines, n);
+    ck_assert_msg(strncmp(lines[n], begin, strlen(begin)) == 0, "line %u is not '%s...' but '%s'", n, begin, lines[n]);
+}
+
+START_TEST(each_change_of_rung_is_one_line_of_the_log)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+
+    loop_make(&config);
+    go(0, 5, train);
+    line_is(0, STEPGRAPH_LOG_INFO, "step 4: not decided -> replay");
+    OK(stepgraph_loop_drop(loop, 0, "for a change"));
+    line_is(1, STEPGRAPH_LOG_WARNING, "step 4: replay -> not decided, dropped by the host: for a change");
+    for (int i = 0; i < 3; i++)
+        moving[i] = device_make(BYTES);
+    go(5, 100, train_moving);
+    line_is(2, STEPGRAPH_LOG_WARNING, "step 5: not decided -> rerecord, unregistered memory: node 0  update  arg 0 +0   0x");
+    ck_assert_uint_eq(n_lines, 3);
+    for (int i = 0; i < 3; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
 /* A learning rate as a kernel argument. */
 static void train_by_value(uint64_t k)
 {
@@ -573,6 +607,7 @@ START_TEST(k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recording
     same_as(want);
     RUNG(FRESH, TOPOLOGY);
     ck_assert_uint_le(stats_now().recordings, 6);
+    ck_assert_uint_eq(n_lines, 3 + 2 + 1); /* Three failures, two new attempts, and that there will be none. */
     ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_TOPOLOGY], 380);
 }
 END_TEST
@@ -1618,6 +1653,7 @@ static Suite *make(void)
     tcase_add_test(replays, checkpoint_is_loaded_between_steps_and_nothing_is_recorded_anew);
 
     tcase_add_loop_test(ladder, moved_pointer_is_recorded_every_step_and_updated_in_place, 0, 2);
+    tcase_add_test(ladder, each_change_of_rung_is_one_line_of_the_log);
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
