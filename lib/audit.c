@@ -389,20 +389,6 @@ stepgraph_audit *sg__audit_copy(const stepgraph_audit *audit)
     return copy;
 }
 
-void sg__audit_accuse(stepgraph_audit *audit, stepgraph_finding_kind kind)
-{
-    for (size_t i = 0; i < audit->summary.kept; i++) {
-        stepgraph_finding *said = &audit->findings[i].said;
-        if (said->kind != kind || said->fault != 0)
-            continue;
-        said->fault = 1;
-        audit->notes--;
-        audit->summary.faults++;
-    }
-    if (audit->summary.kept > 0)
-        qsort(audit->order, (size_t)audit->summary.kept, sizeof *audit->order, by_weight);
-}
-
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 stepgraph_status stepgraph_audit_get_summary(const stepgraph_audit *audit, stepgraph_audit_summary *summary_out)

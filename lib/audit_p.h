@@ -57,9 +57,6 @@ const stepgraph_finding *sg__audit_at(const stepgraph_audit *audit, size_t index
 /* A copy that the caller owns. */
 stepgraph_audit *sg__audit_copy(const stepgraph_audit *audit);
 
-/* Findings of a kind that was let pass are faults all the same. For a report that nobody has read. */
-void sg__audit_accuse(stepgraph_audit *audit, stepgraph_finding_kind kind);
-
 /* Nanoseconds on the clock that costs are measured with. */
 uint64_t sg__audit_clock(void);
 

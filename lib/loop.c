@@ -509,12 +509,10 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
     sg__lane_time(loop, lane);
     if (!done)
         return status;
-    if (!sg__lane_objects(loop, lane, step)) {
-        if (first)
-            lane->phase = SG__PHASE_SECOND;
-        else
-            status = sg__lane_compare(loop, lane, NULL, &look);
-    }
+    if (first)
+        lane->phase = SG__PHASE_SECOND;
+    else
+        status = sg__lane_compare(loop, lane, NULL, &look);
     if (status != STEPGRAPH_OK) {
         loop->open = 0;
         return status;

@@ -259,7 +259,7 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
     stepgraph_status status;
 
     *possible = false;
-    if (lane->step->stats.unregistered > 0) {
+    if (lane->unpinned > 0) {
         cannot(loop, lane,
                "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, "
                "or replay unproven "

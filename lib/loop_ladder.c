@@ -111,16 +111,6 @@ stepgraph_why sg__why_failed(stepgraph_status status)
 
 /* ---- findings ---------------------------------------------------------------------------------------------------- */
 
-/* What the loop lets its steps hold whatever the host says, and the host's flag for it. */
-static const struct {
-    stepgraph_finding_kind kind;
-    uint32_t flag;
-} let_pass[] = {
-    {STEPGRAPH_FINDING_UNREGISTERED, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
-    {STEPGRAPH_FINDING_POOL, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
-    {STEPGRAPH_FINDING_FORMER_STATE, STEPGRAPH_STEP_ALLOW_FORMER_STATE},
-};
-
 static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
 {
     if (audit == NULL)
@@ -151,28 +141,6 @@ static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, c
         snprintf(words, bytes, "%.280s (and %llu more); %.180s", f->text, (unsigned long long)n - 1, f->advice);
     else
         snprintf(words, bytes, "%.300s; %.200s", f->text, f->advice);
-}
-
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step)
-{
-    stepgraph_audit *audit = sg__audit_copy(step->audit);
-    char words[512];
-
-    if (audit == NULL) { /* What cannot be looked at is not replayed. */
-        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
-        return true;
-    }
-    for (size_t i = 0; i < sizeof let_pass / sizeof *let_pass; i++)
-        if ((loop->config.step_flags & let_pass[i].flag) == 0)
-            sg__audit_accuse(audit, let_pass[i].kind);
-    if (audit->summary.faults == 0) {
-        stepgraph_audit_destroy(audit);
-        return false;
-    }
-    keep_audit(lane, audit);
-    words_of(audit, sg__audit_at(audit, 0), words, sizeof words);
-    sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
-    return true;
 }
 
 /* The worst of what differs. */
@@ -218,6 +186,26 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
     lane->checks_left = loop->config.check_steps;
 }
 
+static stepgraph_status pass_unless_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again)
+{
+    stepgraph_audit *audit;
+    stepgraph_status status = sg__lane_unpinned(loop, lane, again, &audit);
+    char words[512];
+
+    if (status == STEPGRAPH_ERR_LOST)
+        return status;
+    if (status != STEPGRAPH_OK) {
+        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
+    } else if (audit != NULL) {
+        keep_audit(lane, audit);
+        words_of(audit, sg__audit_at(audit, 0), words, sizeof words);
+        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
+    } else {
+        pass(loop, lane);
+    }
+    return STEPGRAPH_OK;
+}
+
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
 {
     const stepgraph_finding *finding;
@@ -234,10 +222,8 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
         return STEPGRAPH_OK;
     }
     keep_audit(lane, audit);
-    if (audit->summary.faults == 0) {
-        pass(loop, lane);
-        return STEPGRAPH_OK;
-    }
+    if (audit->summary.faults == 0)
+        return pass_unless_unpinned(loop, lane, again);
     why = worst(audit, &finding);
     words_of(audit, finding, words, sizeof words);
     if (why == STEPGRAPH_WHY_TOPOLOGY)

@@ -1,8 +1,9 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their
- * bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_unpinned.c tells addresses that are
+ * used from those that are left over; loop_keys.c keeps lanes within their bounds; loop_check.c holds replays against launches;
+ * loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -48,6 +49,7 @@ typedef struct sg__lane {
     stepgraph_step *first; /* The first recording. */
     stepgraph_audit *audit;
     stepgraph_check *check;
+    uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
 
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
@@ -150,8 +152,6 @@ stepgraph_why sg__why_failed(stepgraph_status status);
 bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
-/* A recording was run: what of it does the host not allow to be replayed? Moves the lane if something is. */
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step);
 /* The second recording was run, or a third was made: compare, and move on. *look: a third one would tell. */
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look);
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
@@ -160,6 +160,9 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
+
+/* loop_unpinned.c: what the recordings of a lane, two or three, have in common that no pin covers and the host does not allow; NULL: nothing. */
+stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, stepgraph_audit **audit_out);
 
 /* loop_check.c */
 /* Images of STATE and OUTPUT pins, n of them; the first is saved. */

@@ -146,7 +146,7 @@ void unit_leaves_objects(int on);
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
 struct unit_kernels {
-    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin;
+    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin, inner;
 };
 extern struct unit_kernels kernels; /* Of the primary context. */
 
