@@ -95,11 +95,10 @@ void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane)
         lane->step->stages.timing = on;
 }
 
-stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out)
+stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, sg__which which, stepgraph_step **step_out)
 {
-    stepgraph_step **place = strstr(what, "first") != NULL   ? &lane->first
-                             : strstr(what, "third") != NULL ? &loop->look
-                                                             : &lane->step;
+    static const char *const names[] = {"", " (first recording)", " (third recording)"};
+    stepgraph_step **const places[] = {&lane->step, &lane->first, &loop->look}, **place = places[which];
     stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
     stepgraph_status status = STEPGRAPH_OK;
     char name[160];
@@ -108,9 +107,9 @@ stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char 
         if (lane == &loop->outside)
             snprintf(name, sizeof name, "%.100s, other keys", loop->name);
         else if (lane->key == 0)
-            snprintf(name, sizeof name, "%.100s%s", loop->name, what);
+            snprintf(name, sizeof name, "%.100s%s", loop->name, names[which]);
         else
-            snprintf(name, sizeof name, "%.100s, key %llu%s", loop->name, (unsigned long long)lane->key, what);
+            snprintf(name, sizeof name, "%.100s, key %llu%s", loop->name, (unsigned long long)lane->key, names[which]);
         config.name = name;
         config.flags = loop->config.step_flags | LET_PASS;
         config.liveness_every = loop->config.liveness_every;

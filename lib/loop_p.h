@@ -106,7 +106,8 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images, rehearsing;
 
-    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches left them. */
+    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches
+     * left them. */
     sg__range *blocks; /* Where they stand, and where the first copy of each is. */
     size_t n_blocks;
     CUdeviceptr block_copies;
@@ -122,8 +123,9 @@ struct stepgraph_loop {
 stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **lane_out);
 /* One that exists, or NULL. */
 sg__lane *sg__lane_of(const stepgraph_loop *loop, uint64_t key);
-/* The step that a lane runs and records; made if need be. */
-stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out);
+/* A step that a lane runs and records, or one that only records; made if need be. */
+typedef enum sg__which { SG__STEP_ITSELF, SG__STEP_FIRST, SG__STEP_LOOK } sg__which;
+stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, sg__which which, stepgraph_step **step_out);
 /* Device memory that a new graph of this lane may take; 0: no limit. And the longest idle graph of another lane gives up its own.
  */
 uint64_t sg__lane_room(stepgraph_loop *loop, sg__lane *lane);
@@ -161,8 +163,10 @@ void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 
-/* loop_unpinned.c: what the recordings of a lane, two or three, have in common that no pin covers and the host does not allow; NULL: nothing. */
-stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, stepgraph_audit **audit_out);
+/* loop_unpinned.c: what the recordings of a lane, two or three, have in common that no pin covers and the host does not allow;
+ * NULL: nothing. */
+stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again,
+                                   stepgraph_audit **audit_out);
 
 /* loop_check.c */
 /* Images of STATE and OUTPUT pins, n of them; the first is saved. */
