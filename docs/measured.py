@@ -6,8 +6,9 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
     <!-- /measured -->
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
-quickstart and launches (from quickstart.json and launches.json), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py writes). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
---into another folder than docs/.
+quickstart, launches and loop-runs (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
+writes). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
+script out with --into another folder than docs/.
 """
 import argparse
 import glob
@@ -17,7 +18,7 @@ import re
 import sys
 
 DOCUMENTS = ("performance.md", "measurements.md")
-OTHERS = ("quickstart", "launches", "pytorch")  # What other programs than benchmarks leave
+OTHERS = ("quickstart", "launches", "loop-runs", "pytorch")  # What other programs than benchmarks leave
 
 # What is to be reached, and the series of rows that show it.
 GOALS = (
@@ -37,6 +38,9 @@ GOALS = (
     ("memory of a graph", "at most 200 bytes a node over that of the driver", "memory", ("host memory per node", "device memory per node")),
     ("replay of memset nodes over `cuGraphLaunch`", "at most 1.05x", "sets", ("replay by memsets in 1000 nodes",)),
     ("sessions in threads of their own", "at most 1.1x of as many raw ones", "threads", ("replay by threads",)),
+    ("turn of a loop over `cuGraphLaunch`", "at most +0.3 us", "loop", ("turn of a loop",)),
+    ("turn of a loop that is measured or traced, over `cuGraphLaunch`", "at most +10 us: 1 % of a step of 1 ms", "loop", ("turn of a loop, measured",)),
+    ("step that is recorded every time, over its launches", "at most 1x, from 100 nodes on", "loop", ("step that is recorded every time",)),
 )
 
 
@@ -188,6 +192,18 @@ def table_pytorch(data, what):
     return lines
 
 
+RUNS = ("replayed", "recorded anew", "fallbacks", "launched", "checked", "recordings", "recordings that failed")
+
+
+def table_runs(data):
+    if not data.get("runs"):
+        return None
+    lines = [f"| seed | steps | {' | '.join(RUNS)} | state at the end |", "|---|---|" + "---|" * len(RUNS) + "---|"]
+    for run in data["runs"]:
+        lines.append(f"| {run['seed']} | {run['steps']:,} | " + " | ".join(f"{run[what]:,}" for what in RUNS) + " | the same, bit for bit |")
+    return lines
+
+
 def rewrite(text, found):
     def table(match):
         kind, _, name = match[1].partition(" ")
@@ -203,6 +219,8 @@ def rewrite(text, found):
             lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
         elif kind == "pytorch":
             lines = table_pytorch(found.get("pytorch.json"), name)
+        elif kind == "loop-runs":
+            lines = table_runs(found["loop-runs.json"])
         else:
             sys.exit(f"no such table: {match[1]}")
         return match[0] if lines is None else f"<!-- measured: {match[1]} -->\n\n" + "\n".join(lines) + "\n\n<!-- /measured -->"
