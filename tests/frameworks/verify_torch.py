@@ -173,7 +173,7 @@ def record(library, session, stream, step):
     if slab.slab_watch(session.handle, *address) != 0:
         raise RuntimeError("a block was not noted")
     with on(stream):
-        return session.record("train", step)
+        return pin, session.record("train", step)
 
 
 def told(library, call, handle):
@@ -201,10 +201,13 @@ def verified(library, step, **options):
 def case(make, judge):
     def run(library, session, stream):
         try:
-            step = record(library, session, stream, make())
+            pin, step = record(library, session, stream, make())
             summary, findings, relaxed, text = verified(library, step)
         finally:
             slab.slab_watch(None, None, None)
+        library.entry.stepgraph_step_destroy(step.handle)
+        session.steps.remove(step)
+        library.call("pin_destroy", pin)
         print(relaxed)
         print(text, flush=True)
         return {**summary, "shown": [finding["text"] for finding in findings[:8]], "relaxed": relaxed.splitlines()[:3], "wrong": judge(summary, findings)}
