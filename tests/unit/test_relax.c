@@ -10,6 +10,8 @@
 #include "findings.h"
 #include "relax_p.h"
 
+#include "hidden_kernels_ptx.h"
+
 enum { FLOATS = 16, BYTES = FLOATS * sizeof(float) };
 
 /* ---- reports and arenas, given back after the test --------------------------------------------------------------------- */
@@ -17,6 +19,7 @@ enum { FLOATS = 16, BYTES = FLOATS * sizeof(float) };
 static stepgraph_relax *reports[64];
 static stepgraph_arena *arenas[4];
 static int n_reports, n_arenas;
+static CUmodule hidden_module;
 static char said[65536];
 
 static void keep_line(void *user, int32_t level, const char *line)
@@ -50,6 +53,9 @@ static void teardown(void)
         drop_step(steps[--n_steps]);
     while (n_arenas > 0)
         OK(stepgraph_arena_destroy(arenas[--n_arenas]));
+    if (hidden_module != NULL)
+        CU(ModuleUnload(hidden_module));
+    hidden_module = NULL;
 }
 
 static stepgraph_step *begin(const char *name, uint32_t flags)
@@ -895,6 +901,291 @@ START_TEST(input_that_the_step_writes_is_found_out)
 }
 END_TEST
 
+/* ---- what the rule cannot see ----------------------------------------------------------------------------------------- */
+
+static CUfunction hidden(const char *name)
+{
+    CUfunction function;
+
+    if (hidden_module == NULL)
+        CU(ModuleLoadData(&hidden_module, hidden_kernels_ptx));
+    CU(ModuleGetFunction(&function, hidden_module, name));
+    return function;
+}
+
+static struct {
+    stepgraph_pin *a, *b, *out;
+    CUdeviceptr table;
+} planted;
+
+static void planted_make(void)
+{
+    CUdeviceptr addresses[2];
+
+    planted.a = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "a");
+    planted.b = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "b");
+    planted.out = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "out");
+    planted.table = pin(STEPGRAPH_ROLE_CONST, "table");
+    addresses[0] = stepgraph_pin_address(planted.a);
+    addresses[1] = stepgraph_pin_address(planted.b);
+    put_bytes(planted.table, addresses, sizeof addresses);
+}
+
+/* b = a + 1, by a table of addresses in device memory. The set comes first, and what stands in for it last in cusim's list: nodes that nothing
+ * holds back run before it and what follows from it. */
+static void planted_step(void)
+{
+    CUdeviceptr a = stepgraph_pin_address(planted.a), b = stepgraph_pin_address(planted.b), out = stepgraph_pin_address(planted.out);
+    float one_more = 1;
+
+    CU(MemsetD8Async(a + 4, 0, 4, stream));
+    inc(stream, a, 3);
+    launch(stream, hidden("through_table"), 1, (void *[]){&planted.table, &one_more});
+    axpb(stream, out, b, 0.5f);
+    inc(stream, a, 0.25f);
+}
+
+START_TEST(table_of_addresses_is_caught_by_the_bytes)
+{
+    const stepgraph_relax_kernel table = {"through_table", 0, 0};
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_verify_summary verified = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    stepgraph_verify *verify = NULL;
+    stepgraph_relax_summary s;
+    stepgraph_step *step;
+
+    planted_make();
+    step = record_begin("planted", 0);
+    planted_step();
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.lanes, 0);
+    ck_assert_int_eq(s.identical, 0);
+    ck_assert_ptr_null(step->relaxed);
+    ck_assert_ptr_nonnull(strstr(said, "leaves other bytes behind"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_text(reports[n_reports - 1]), "left other bytes behind"));
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(planted.out), 4.5f);
+
+    /* Where nothing is compared, verifying finds it. */
+    ck_assert_uint_eq(relax_to(step, 4).lanes, 4);
+    OK(stepgraph_step_verify(step, NULL, &verify));
+    OK(stepgraph_verify_get_summary(verify, &verified));
+    ck_assert_uint_eq(verified.verdict, STEPGRAPH_FAULTS_FOUND);
+    stepgraph_verify_destroy(verify);
+
+    /* Declared a barrier, it is no fault any more. */
+    config.barriers = &table;
+    config.n_barriers = 1;
+    config.lanes = 4;
+    relaxed(step, &config);
+    verify = NULL;
+    OK(stepgraph_step_verify(step, NULL, &verify));
+    OK(stepgraph_verify_get_summary(verify, &verified));
+    ck_assert_uint_eq(verified.verdict, STEPGRAPH_NO_FAULT_FOUND);
+    stepgraph_verify_destroy(verify);
+    config.lanes = 0;
+    ck_assert_int_eq(summary(relaxed(step, &config)).identical, 1);
+}
+END_TEST
+
+START_TEST(step_that_does_not_repeat_itself_is_not_compared)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("drifts", 0);
+    stepgraph_relax_summary s;
+
+    launch(stream, hidden("drift"), 1, (void *[]){&a});
+    inc(stream, b, 1);
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_int_eq(s.identical, -1);
+    ck_assert_float_eq(float_at(b), 0);
+}
+END_TEST
+
+/* ---- in the loop -------------------------------------------------------------------------------------------------------- */
+
+static stepgraph_loop *loop;
+
+static void loop_drop(void)
+{
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+}
+
+static stepgraph_loop_stats loop_stats(void)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    return stats;
+}
+
+static void loop_run(uint64_t from, uint64_t to, void (*body)(void))
+{
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+
+    for (uint64_t k = from; k < to; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                body();
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+}
+
+static void loop_make(const stepgraph_relax_config *relax, uint32_t flags)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    config.relax = relax;
+    config.flags = flags;
+    config.name = "train";
+    OK(stepgraph_loop_create(session, &config, &loop));
+}
+
+/* 3 warm, 2 recorded, 3 checked, relaxed, 3 checked again; then replays. */
+START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
+{
+    unsigned char wanted[PINS * BYTES], got[PINS * BYTES];
+    stepgraph_relax_config relax = on_lanes(4);
+    const char *text;
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    for (int k = 0; k < 20; k++)
+        drawn_body();
+    drawn_bytes(wanted);
+    drawn_fill();
+    loop_make(&relax, 0);
+    loop_run(0, 8, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 3);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 0);
+    ck_assert_ptr_nonnull(stepgraph_loop_relax(loop, 0));
+    loop_run(8, 20, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 6);
+    ck_assert_uint_eq(loop_stats().checks_identical, 6);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 9);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(step_stats(stepgraph_loop_step(loop, 0)).lanes, 4);
+    drawn_bytes(got);
+    ck_assert_msg(memcmp(got, wanted, sizeof got) == 0, "the states are not those of 20 launched steps");
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    ck_assert_ptr_null(json_fault(text));
+    ck_assert_ptr_nonnull(strstr(text, "\"lanes\": 4, \"relax\": {"));
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
+    ck_assert_ptr_nonnull(strstr(text, "relaxed to 4 lanes"));
+    loop_drop();
+}
+END_TEST
+
+START_TEST(loop_relaxes_without_checks_where_none_are_wanted)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    loop_make(&relax, STEPGRAPH_LOOP_NO_CHECK);
+    loop_run(0, 8, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 0);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 3);
+    loop_drop();
+}
+END_TEST
+
+/* Relaxed without timing, so that only the loop's own checks can find the table. */
+START_TEST(loop_goes_back_to_the_recording_when_a_check_finds_other_results)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+    float wanted;
+
+    planted_make();
+    for (int k = 0; k < 20; k++)
+        planted_step();
+    wanted = pin_float(planted.out);
+    for (int i = 0; i < 3; i++)
+        OK(stepgraph_pin_write((stepgraph_pin *[]){planted.a, planted.b, planted.out}[i], (float[FLOATS]){0}, BYTES));
+    loop_make(&relax, 0);
+    loop_run(0, 20, planted_step);
+    ck_assert_float_eq(pin_float(planted.out), wanted);
+    ck_assert_uint_eq(loop_stats().relax_diverged, 1);
+    ck_assert_uint_eq(loop_stats().relaxed, 0);
+    ck_assert_uint_eq(loop_stats().checks_diverged, 1);
+    ck_assert_uint_eq(loop_stats().checks_identical, 6);
+    ck_assert_uint_eq(loop_stats().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 8);
+    ck_assert_ptr_nonnull(strstr(said, "relaxed it goes wrong: "));
+    ck_assert_ptr_nonnull(strstr(said, "pin 'b'"));
+    loop_drop();
+}
+END_TEST
+
+static void allocating_step(void)
+{
+    CUdeviceptr p;
+
+    MORE(MemAllocAsync(&p, 4096, stream));
+    setv(stream, p, 2);
+    axpb(stream, one, p, 1);
+    inc(stream, two, 1);
+    MORE(MemFreeAsync(p, stream));
+}
+
+START_TEST(loop_says_what_cannot_be_relaxed)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+
+    one = pin(STEPGRAPH_ROLE_STATE, "one");
+    two = pin(STEPGRAPH_ROLE_STATE, "two");
+    loop_make(&relax, STEPGRAPH_LOOP_ALLOW_UNPROVEN);
+    loop_run(0, 20, allocating_step);
+    ck_assert_uint_eq(loop_stats().relax_refused, 1);
+    ck_assert_uint_eq(loop_stats().relaxed, 0);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 12);
+    ck_assert_ptr_nonnull(strstr(said, "allocates or frees memory"));
+    ck_assert_ptr_null(stepgraph_loop_relax(loop, 0));
+    ck_assert_float_eq(float_at(two), 20);
+    loop_drop();
+}
+END_TEST
+
+/* Steps of two keys by turns: when the first is proven, the second was recorded since. */
+START_TEST(loop_knows_blocks_of_several_keys)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    loop_make(&relax, 0);
+    for (uint64_t k = 0; k < 40; k++)
+        do {
+            turn.key = k % 2;
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                drawn_body();
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+    ck_assert_uint_eq(loop_stats().relaxed, 2);
+    ck_assert_uint_eq(loop_stats().relax_refused, 0);
+    loop_drop();
+}
+END_TEST
+
+START_TEST(loop_refuses_bad_options_of_relaxing)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_relax_config relax = on_lanes(100);
+
+    config.relax = &relax;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "100 lanes");
+    ck_assert_ptr_null(loop);
+}
+END_TEST
+
 /* ---- going back ---------------------------------------------------------------------------------------------------- */
 
 static stepgraph_step *two_lanes(void)
@@ -1278,7 +1569,7 @@ static Suite *make(void)
     Suite *suite = suite_create("relax");
     TCase *order = case_of(suite, "order"), *lifetimes = case_of(suite, "lifetimes"), *barriers = case_of(suite, "barriers");
     TCase *replays = case_of(suite, "replays"), *back = case_of(suite, "back"), *refusals = case_of(suite, "refusals");
-    TCase *wrong = case_of(suite, "wrong");
+    TCase *wrong = case_of(suite, "wrong"), *unseen = case_of(suite, "unseen"), *looped = case_of(suite, "loop");
 
     tcase_add_test(order, nodes_that_touch_nothing_in_common_do_not_wait);
     tcase_add_test(order, two_readers_wait_for_each_other_unless_declared);
@@ -1305,6 +1596,14 @@ static Suite *make(void)
     tcase_add_test(replays, choices_are_told_as_recorded_first);
     tcase_add_test(replays, chain_that_is_needed_stays);
     tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 2);
+    tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
+    tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);
+    tcase_add_test(looped, loop_relaxes_what_is_proven_and_proves_it_again);
+    tcase_add_test(looped, loop_relaxes_without_checks_where_none_are_wanted);
+    tcase_add_test(looped, loop_goes_back_to_the_recording_when_a_check_finds_other_results);
+    tcase_add_test(looped, loop_says_what_cannot_be_relaxed);
+    tcase_add_test(looped, loop_knows_blocks_of_several_keys);
+    tcase_add_test(looped, loop_refuses_bad_options_of_relaxing);
     tcase_add_test(back, unrelaxed_step_replays_its_own_executable);
     tcase_add_test(back, relaxing_again_begins_from_the_recording);
     tcase_add_test(back, recording_again_updates_the_recorded_executable);
