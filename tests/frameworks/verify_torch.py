@@ -102,16 +102,18 @@ slab = ctypes.CDLL(PATH)
 slab.slab_used.restype = ctypes.c_uint64
 slab.slab_watch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
 
-# The device's primary context, made current by PyTorch before it allocates anything, and the slab in it.
-torch.cuda.init()
-torch.cuda.set_device(0)
-torch.cuda.current_stream().synchronize()
+# Before PyTorch allocates anything. The slab lies in the device's primary context, which PyTorch will use.
+torch.cuda.memory.change_current_allocator(torch.cuda.memory.CUDAPluggableAllocator(PATH, "slab_alloc", "slab_free"))
 driver = ctypes.CDLL("libcuda.so.1")
 context, base = ctypes.c_void_p(), ctypes.c_uint64()
-if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) or driver.cuCtxSetCurrent(context) or driver.cuMemAlloc_v2(ctypes.byref(base), ctypes.c_size_t(SLAB)):
-    raise RuntimeError("no slab")
+if (
+    driver.cuInit(0)
+    or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    or driver.cuCtxSetCurrent(context)
+    or driver.cuMemAlloc_v2(ctypes.byref(base), ctypes.c_size_t(SLAB))
+):
+    raise RuntimeError("no memory for the slab")
 slab.slab_begin(base, ctypes.c_uint64(SLAB))
-torch.cuda.memory.change_current_allocator(torch.cuda.memory.CUDAPluggableAllocator(PATH, "slab_alloc", "slab_free"))
 
 VOCABULARY, CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 32, 64, 4, 2, 4
 
