@@ -5,6 +5,7 @@
  */
 #include "relax_p.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +21,14 @@
 #define TIMEOUT_DEFAULT_NS ((uint64_t)60000000000u)
 /* Replays whose bytes are compared. */
 #define COMPARED 3u
-/* Each way is timed so often, by turns. */
+/* Ways are timed by turns, and after the first turn only those that can still be the fastest. */
 #define ROUNDS 3u
+#define NEAR 1.1
 /* Launches one right behind the other: fewer where they take long together. */
 #define BATCH_MOST 10u
 #define BATCH_LEAST 3u
-#define BATCH_US 20000.0
-/* What is not faster by so much is not worth another order. */
+#define BATCH_US 8000.0
+/* What is not faster by so much is not worth more lanes: launching them costs the host. */
 #define WORTH 0.98
 
 #define KNOWN_FLAGS ((uint32_t)(STEPGRAPH_RELAX_INPUTS_WRITTEN | STEPGRAPH_RELAX_COLLECTIVES_PLAIN | STEPGRAPH_RELAX_NO_COMPARE))
@@ -38,6 +40,7 @@ typedef struct way {
     CUgraphExec exec;
     int32_t identical;
     double us[ROUNDS], host_us[ROUNDS];
+    unsigned int timed; /* How many of these there are. */
 } way;
 
 enum { WAYS = 4 };
@@ -478,13 +481,13 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double middle(const double *values)
+static double middle(const double *values, unsigned int n)
 {
     double sorted[ROUNDS];
 
-    memcpy(sorted, values, sizeof sorted);
-    qsort(sorted, ROUNDS, sizeof *sorted, by_value);
-    return sorted[ROUNDS / 2];
+    memcpy(sorted, values, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_value);
+    return sorted[n / 2];
 }
 
 /* Where devices wait for each other, all of them launch equally often. */
@@ -494,6 +497,16 @@ static bool has_collectives(const relaxing *r)
         if (r->footprint.reasons[i] == STEPGRAPH_BARRIER_COLLECTIVE || r->footprint.kinds[i] == SG__ORDER_COLLECTIVES)
             return true;
     return false;
+}
+
+static double best(const relaxing *r)
+{
+    double us = HUGE_VAL;
+
+    for (size_t i = 0; i < r->n_ways; i++)
+        if (r->ways[i].timed > 0 && middle(r->ways[i].us, r->ways[i].timed) < us)
+            us = middle(r->ways[i].us, r->ways[i].timed);
+    return us;
 }
 
 static stepgraph_status time_ways(relaxing *r)
@@ -506,10 +519,16 @@ static stepgraph_status time_ways(relaxing *r)
     status = time_batch(r, &r->ways[0], BATCH_LEAST, &us, &host_us); /* Warm, and long enough to know how long. */
     if (status == STEPGRAPH_OK && !has_collectives(r) && us * BATCH_MOST > BATCH_US)
         n = us * BATCH_LEAST > BATCH_US ? BATCH_LEAST : (unsigned int)(BATCH_US / us);
-    for (unsigned int round = 0; round < ROUNDS; round++)
-        for (size_t i = 0; i < r->n_ways && status == STEPGRAPH_OK; i++)
-            if (r->ways[i].identical != 0)
-                status = time_batch(r, &r->ways[i], n, &r->ways[i].us[round], &r->ways[i].host_us[round]);
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        double limit = has_collectives(r) ? HUGE_VAL : NEAR * best(r);
+        for (size_t i = 0; i < r->n_ways && status == STEPGRAPH_OK; i++) {
+            way *w = &r->ways[i];
+            if (w->timed > 0 && middle(w->us, w->timed) > limit)
+                continue;
+            status = time_batch(r, w, n, &w->us[w->timed], &w->host_us[w->timed]);
+            w->timed++;
+        }
+    }
     r->report->summary.time_ms += since(start);
     return status;
 }
@@ -527,16 +546,13 @@ static bool distrusted(const relaxing *r)
 
 static size_t choose(const relaxing *r)
 {
-    double best = middle(r->ways[0].us) * WORTH;
     size_t chosen = 0;
 
     if (r->config.lanes != 0)
         return r->n_ways - 1;
     for (size_t i = 1; i < r->n_ways && !distrusted(r); i++)
-        if (middle(r->ways[i].us) < best) {
-            best = middle(r->ways[i].us);
+        if (middle(r->ways[i].us, r->ways[i].timed) < middle(r->ways[chosen].us, r->ways[chosen].timed) * WORTH)
             chosen = i;
-        }
     return chosen;
 }
 
@@ -584,14 +600,13 @@ static stepgraph_status tell(relaxing *r, size_t chosen)
         status = sg__fail_memory("host", r->n_ways * sizeof *report->choices);
     for (size_t i = 0; i < r->n_ways && status == STEPGRAPH_OK; i++) {
         const way *w = &r->ways[i];
-        bool timed = w->us[0] > 0;
         report->choices[report->n_choices++] = (stepgraph_relax_choice){.size = sizeof *report->choices,
                                                                         .lanes = w->lanes,
                                                                         .identical = w->identical,
                                                                         .edges = i == 0 ? said->edges_recorded : w->order.n_edges,
                                                                         .path = i == 0 ? said->path_recorded : w->order.path,
-                                                                        .us = timed ? middle(w->us) : -1,
-                                                                        .host_us = timed ? middle(w->host_us) : -1};
+                                                                        .us = w->timed > 0 ? middle(w->us, w->timed) : -1,
+                                                                        .host_us = w->timed > 0 ? middle(w->host_us, w->timed) : -1};
     }
     if (status != STEPGRAPH_OK)
         return status;
@@ -727,19 +742,6 @@ static stepgraph_status check_state(stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
-static stepgraph_relax *report_new(const stepgraph_step *step)
-{
-    stepgraph_relax *report = calloc(1, sizeof *report);
-
-    if (report == NULL || (report->title = strdup(step->name)) == NULL) {
-        free(report);
-        sg__fail_memory("host", sizeof *report);
-        return NULL;
-    }
-    report->summary = (stepgraph_relax_summary)STEPGRAPH_RELAX_SUMMARY_INIT;
-    return report;
-}
-
 stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_relax_config *given, stepgraph_relax **relax_out)
 {
     relaxing r = {.step = step};
@@ -758,7 +760,7 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
     if (status != STEPGRAPH_OK)
         return sg__log_failure(r.session, status);
     sg__relax_drop(step);
-    r.report = report_new(step);
+    r.report = sg__relax_report(step);
     status = r.report != NULL ? relax(&r) : STEPGRAPH_ERR_MEMORY;
     clean_up(&r);
     sg__leave(r.session);

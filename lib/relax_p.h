@@ -23,6 +23,9 @@ struct stepgraph_relax {
     char *text, *json;
 };
 
+/* An empty report. NULL: no memory. */
+stepgraph_relax *sg__relax_report(const stepgraph_step *step);
+
 /* Options as a caller gives them, checked. */
 stepgraph_status sg__relax_read_config(const stepgraph_relax_config *given, stepgraph_relax_config *out);
 
@@ -39,5 +42,7 @@ stepgraph_status sg__relax_executable(stepgraph_step *step, const sg__graph_edge
 /* relax_report.c: the barriers of a footprint, by reason and name; and the words, once all else is known. */
 stepgraph_status sg__relax_tell_barriers(stepgraph_relax *report, const stepgraph_step *step, const sg__footprint *footprint);
 stepgraph_status sg__relax_write(stepgraph_relax *report);
+/* Instead: why the step is replayed as it was recorded. */
+stepgraph_status sg__relax_write_refusal(stepgraph_relax *report, const char *why);
 
 #endif

@@ -27,6 +27,19 @@ const char *stepgraph_barrier_name(uint32_t barrier)
     return barrier < STEPGRAPH_BARRIERS ? names[barrier] : "unknown reason";
 }
 
+stepgraph_relax *sg__relax_report(const stepgraph_step *step)
+{
+    stepgraph_relax *report = calloc(1, sizeof *report);
+
+    if (report == NULL || (report->title = strdup(step->name)) == NULL) {
+        free(report);
+        sg__fail_memory("host", sizeof *report);
+        return NULL;
+    }
+    report->summary = (stepgraph_relax_summary)STEPGRAPH_RELAX_SUMMARY_INIT;
+    return report;
+}
+
 /* ---- barriers ---------------------------------------------------------------------------------------------------- */
 
 stepgraph_status sg__relax_tell_barriers(stepgraph_relax *report, const stepgraph_step *step, const sg__footprint *footprint)
@@ -88,7 +101,7 @@ static void write_result(sg__text *text, const stepgraph_relax *report)
 
 static void write_order(sg__text *text, const stepgraph_relax_summary *s)
 {
-    sg__text_add(text, "  nodes     %" PRIu64 ", which touch %" PRIu64 " allocations, %" PRIu64 " of these touches declared to be reads", s->nodes, s->accesses,
+    sg__text_add(text, "  nodes     %" PRIu64 ", with %" PRIu64 " touches of allocations, %" PRIu64 " of them declared to be reads", s->nodes, s->accesses,
                  s->reads);
     if (s->left_over > 0)
         sg__text_add(text, "; %" PRIu64 " words point to where a block was or was not yet", s->left_over);
@@ -210,6 +223,13 @@ static void write_json(sg__text *text, const stepgraph_relax *report)
     sg__text_add(text, "]}\n");
 }
 
+static stepgraph_status keep(stepgraph_relax *report, sg__text text, sg__text json)
+{
+    report->text = text.text;
+    report->json = json.text;
+    return text.failed || json.failed ? sg__fail_memory("host", text.used + json.used) : STEPGRAPH_OK;
+}
+
 stepgraph_status sg__relax_write(stepgraph_relax *report)
 {
     sg__text text = {0}, json = {0};
@@ -219,9 +239,20 @@ stepgraph_status sg__relax_write(stepgraph_relax *report)
     write_barriers(&text, report);
     write_choices(&text, report);
     write_json(&json, report);
-    report->text = text.text;
-    report->json = json.text;
-    return text.failed || json.failed ? sg__fail_memory("host", text.used + json.used) : STEPGRAPH_OK;
+    return keep(report, text, json);
+}
+
+stepgraph_status sg__relax_write_refusal(stepgraph_relax *report, const char *why)
+{
+    sg__text text = {0}, json = {0};
+
+    sg__text_add(&text, "step '%s' is replayed as recorded: %s\n", report->title, why);
+    sg__text_add(&json, "{\"step\": ");
+    sg__text_quoted(&json, report->title);
+    sg__text_add(&json, ", \"lanes\": 0, \"identical\": %s, \"refused\": ", report->summary.identical < 0 ? "null" : "false");
+    sg__text_quoted(&json, why);
+    sg__text_add(&json, "}\n");
+    return keep(report, text, json);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */

@@ -356,8 +356,9 @@ STEPGRAPH_API const stepgraph_audit *stepgraph_loop_audit(const stepgraph_loop *
  *  @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API const stepgraph_check *stepgraph_loop_check(const stepgraph_loop *loop, uint64_t key);
 
-/** What relaxing the graph of a key found; NULL: it was not relaxed, or the log says why it could not be. Borrowed until the next begin of a turn of
- *  that key. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
+/** What relaxing the graph of a key found. Where it is replayed as recorded since it could not be relaxed, or since a check found other results, the
+ *  text says why and the numbers are those of an empty summary. NULL: not tried. Borrowed until the next begin of a turn of that key.
+ *  @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API const struct stepgraph_relax *stepgraph_loop_relax(const stepgraph_loop *loop, uint64_t key);
 
 /** The step of a key: to draw it, or to read its stages and counts. Whatever changes its state is the loop's to call. NULL: none yet. Borrowed

@@ -10,19 +10,29 @@
 
 #include "bench.h"
 
-/* Like a small transformer: layers of parameters, kernels of a layer forward and backward. */
+/* Sizes as in a transformer: each layer has four matrices and eight vectors, and works on an activation of tokens x width. */
 struct shape {
     const char *name;
-    unsigned parameters, floats, forward, backward;
+    unsigned layers, width, tokens;
 };
 
+enum { LAYER = 12 };
+
 static const struct shape shapes[] = {
-    { "tiny", 52, 16384, 60, 100 },    /* About 1,300 nodes. */
-    { "small", 100, 262144, 140, 250 }, /* About 2,600. */
+    { "tiny", 4, 128, 512 },   /* About 1,200 nodes. */
+    { "small", 8, 512, 4096 }, /* About 2,400. */
 };
+
+static unsigned floats_of(const struct shape *shape, unsigned parameter)
+{
+    static const unsigned squares[LAYER] = { 0, 0, 3, 0, 1, 0, 0, 0, 4, 0, 4, 0 }, rows[LAYER] = { 1, 1, 0, 3, 0, 1, 1, 1, 0, 4, 0, 1 };
+
+    return squares[parameter % LAYER] * shape->width * shape->width + rows[parameter % LAYER] * shape->width;
+}
 
 struct step {
     const struct shape *shape;
+    unsigned parameters, activations; /* How many, and floats of each. */
     stepgraph_arena *arena;
     stepgraph_pin **pins; /* Parameter, two moments, a count and a gradient of each, and an activation. */
     size_t n_pins;
@@ -66,19 +76,20 @@ static void add(CUdeviceptr to, float v, unsigned floats)
     run(kernels.addn, floats, (void *[]){ &to, &v, &n });
 }
 
-/* One block after the other, each read by the next kernel and then given back. */
-static void pass(struct step *s, unsigned kernels_in_it, int backward)
+/* Through all parameters, each result read by the next kernels and then given back. Backward, each parameter gets its gradient. */
+static void pass(struct step *s, int backward)
 {
-    unsigned n = s->shape->floats;
+    unsigned n = s->activations;
     CUdeviceptr before = take(s, n), after;
 
-    combine(s, before, s->activation, s->parameter[0], n);
-    for (unsigned i = 1; i < kernels_in_it; i++) {
-        unsigned p = i * s->shape->parameters / kernels_in_it;
+    combine(s, before, s->activation, s->activation, n);
+    for (unsigned i = 0; i < s->parameters; i++) {
+        unsigned p = backward ? s->parameters - 1 - i : i;
         after = take(s, n);
-        combine(s, after, before, s->parameter[p], n);
-        if (backward && (i == 1 || p != (i - 1) * s->shape->parameters / kernels_in_it))
-            combine(s, s->gradient[p], after, before, n);
+        combine(s, after, before, s->activation, n);
+        combine(s, after, after, s->parameter[p], floats_of(s->shape, p));
+        if (backward)
+            combine(s, s->gradient[p], after, before, floats_of(s->shape, p));
         give(s, before);
         before = after;
     }
@@ -88,7 +99,7 @@ static void pass(struct step *s, unsigned kernels_in_it, int backward)
 /* As many kernels as an eager AdamW has, each with its result in memory of its own. */
 static void optimizer(struct step *s, unsigned i)
 {
-    unsigned n = s->shape->floats;
+    unsigned n = floats_of(s->shape, i);
     CUdeviceptr a, b, c, d;
 
     add(s->count[i], 1, 1);
@@ -126,9 +137,9 @@ static void optimizer(struct step *s, unsigned i)
 
 static void body(struct step *s)
 {
-    pass(s, s->shape->forward, 0);
-    pass(s, s->shape->backward, 1);
-    for (unsigned i = 0; i < s->shape->parameters; i++)
+    pass(s, 0);
+    pass(s, 1);
+    for (unsigned i = 0; i < s->parameters; i++)
         optimizer(s, i);
 }
 
@@ -144,9 +155,9 @@ static CUdeviceptr pin(struct step *s, stepgraph_role role, unsigned floats, con
 static void make(struct step *s, const struct shape *shape, uint64_t quarantine)
 {
     stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
-    unsigned p = shape->parameters;
+    unsigned p = LAYER * shape->layers;
 
-    *s = (struct step){ .shape = shape, .quarantine = quarantine };
+    *s = (struct step){ .shape = shape, .quarantine = quarantine, .parameters = p, .activations = shape->tokens * shape->width };
     s->pins = calloc(5 * p + 2, sizeof *s->pins);
     s->parameter = calloc(5 * p, sizeof *s->parameter);
     s->first = s->parameter + p;
@@ -154,17 +165,17 @@ static void make(struct step *s, const struct shape *shape, uint64_t quarantine)
     s->count = s->second + p;
     s->gradient = s->count + p;
     for (unsigned i = 0; i < p; i++) {
-        s->parameter[i] = pin(s, STEPGRAPH_ROLE_STATE, shape->floats, "parameter", i);
-        s->first[i] = pin(s, STEPGRAPH_ROLE_STATE, shape->floats, "first", i);
-        s->second[i] = pin(s, STEPGRAPH_ROLE_STATE, shape->floats, "second", i);
+        s->parameter[i] = pin(s, STEPGRAPH_ROLE_STATE, floats_of(shape, i), "parameter", i);
+        s->first[i] = pin(s, STEPGRAPH_ROLE_STATE, floats_of(shape, i), "first", i);
+        s->second[i] = pin(s, STEPGRAPH_ROLE_STATE, floats_of(shape, i), "second", i);
         s->count[i] = pin(s, STEPGRAPH_ROLE_STATE, 1, "count", i);
-        s->gradient[i] = pin(s, STEPGRAPH_ROLE_STATE, shape->floats, "gradient", i);
+        s->gradient[i] = pin(s, STEPGRAPH_ROLE_STATE, floats_of(shape, i), "gradient", i);
     }
-    s->activation = pin(s, STEPGRAPH_ROLE_STATE, shape->floats, "activation", 0);
+    s->activation = pin(s, STEPGRAPH_ROLE_STATE, s->activations, "activation", 0);
     s->rate = pin(s, STEPGRAPH_ROLE_CELL, 1, "rate", 0);
     OK(stepgraph_pin_feed_f32(s->pins[s->n_pins - 1], 1e-3f));
     config.quarantine_bytes = quarantine;
-    config.bytes = quarantine + 64 * 4 * (uint64_t)shape->floats;
+    config.bytes = quarantine + 64 * 4 * (uint64_t)s->activations;
     OK(stepgraph_arena_create(session, &config, &s->arena));
     s->step = bench_step(session, shape->name, 0);
     OK(stepgraph_step_prepare(s->step));
@@ -250,8 +261,7 @@ static double host_raw(void *user)
 /* All states as they were when the step was recorded. */
 static void rewind_all(struct step *s)
 {
-    size_t floats = s->shape->floats;
-    float *values = malloc(4 * floats);
+    float *values = malloc(4 * (size_t)s->activations);
 
     for (size_t i = 0; i + 1 < s->n_pins; i++) {
         size_t n = stepgraph_pin_bytes(s->pins[i]) / 4;
@@ -385,7 +395,7 @@ static void measure(void)
 
 static void check_work(void)
 {
-    static const struct shape few = { "few", 6, 64, 5, 9 };
+    static const struct shape few = { "few", 1, 8, 64 };
     stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
     stepgraph_relax_summary said = STEPGRAPH_RELAX_SUMMARY_INIT;
     struct step s;
