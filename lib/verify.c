@@ -177,11 +177,13 @@ static stepgraph_status make_lists(sg__verify *v)
     v->unsteady = calloc(ranges, 1);
     v->list = malloc(2 * ranges * sizeof *v->list);
     v->sums = calloc(nodes, sizeof *v->sums);
+    v->first_extra = calloc(nodes, sizeof *v->first_extra);
+    v->count_extra = calloc(nodes, sizeof *v->count_extra);
     v->feeds_before = malloc(feeds);
     v->owed = calloc(v->step->n_used + 1, sizeof *v->owed);
-    if (v->first_access == NULL || v->marks == NULL || v->unsteady == NULL || v->list == NULL || v->sums == NULL || v->feeds_before == NULL ||
-        v->owed == NULL)
-        return sg__fail_memory("host", nodes * (sizeof *v->first_access + sizeof *v->sums) + ranges * 10 + feeds);
+    if (v->first_access == NULL || v->marks == NULL || v->unsteady == NULL || v->list == NULL || v->sums == NULL || v->first_extra == NULL ||
+        v->count_extra == NULL || v->feeds_before == NULL || v->owed == NULL)
+        return sg__fail_memory("host", nodes * 4 * sizeof *v->first_access + ranges * 10 + feeds);
     for (size_t i = 0; i < footprint->n_accesses; i++)
         v->first_access[footprint->accesses[i].node + 1]++;
     for (uint32_t i = 0; i < footprint->n; i++)
@@ -205,6 +207,8 @@ static void release(sg__verify *v)
     free(v->list);
     free(v->sums);
     free(v->extras);
+    free(v->first_extra);
+    free(v->count_extra);
     free(v->feeds_before);
     free(v->owed);
 }

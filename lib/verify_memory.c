@@ -205,8 +205,7 @@ void sg__memory_free(sg__memory *memory)
     sg__bury(session, SG__GRAVE_DEVICE, memory->work);
     sg__bury(session, SG__GRAVE_DEVICE, memory->hashes);
     sg__bury(session, SG__GRAVE_HOST, (uintptr_t)memory->work_host);
-    if (sg__session_lives(session))
-        sg__hash_unload(session->driver, &memory->hash);
+    sg__bury(session, SG__GRAVE_MODULE, (uintptr_t)memory->hash.module);
     free(memory->ranges);
     memset(memory, 0, sizeof *memory);
 }

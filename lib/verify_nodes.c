@@ -116,12 +116,12 @@ static size_t mark_node(sg__verify *v, uint32_t node)
         }
     }
     /* What it was seen to write as well. Otherwise all nodes behind it would be found to read something. */
-    for (size_t i = 0; i < v->n_extras; i++)
-        if (v->extras[i].node == node) {
-            if (v->marks[v->extras[i].range] == SG__RANGE_NONE)
-                v->list[n++] = v->extras[i].range;
-            mark(v, v->extras[i].range, SG__RANGE_WRITTEN);
-        }
+    for (uint32_t i = 0; i < v->count_extra[node]; i++) {
+        uint32_t range = v->extras[v->first_extra[node] + i];
+        if (v->marks[range] == SG__RANGE_NONE)
+            v->list[n++] = range;
+        mark(v, range, SG__RANGE_WRITTEN);
+    }
     return n;
 }
 
@@ -154,13 +154,15 @@ static stepgraph_status add_extra(sg__verify *v, uint32_t node, uint32_t range)
 {
     if (v->n_extras == v->extras_room) {
         size_t room = v->extras_room != 0 ? 2 * v->extras_room : 64;
-        sg__extra *larger = realloc(v->extras, room * sizeof *larger);
+        uint32_t *larger = realloc(v->extras, room * sizeof *larger);
         if (larger == NULL)
             return sg__fail_memory("host", room * sizeof *larger);
         v->extras = larger;
         v->extras_room = room;
     }
-    v->extras[v->n_extras++] = (sg__extra){.node = node, .range = range};
+    if (v->count_extra[node]++ == 0)
+        v->first_extra[node] = v->n_extras;
+    v->extras[v->n_extras++] = range;
     return STEPGRAPH_OK;
 }
 
@@ -227,15 +229,13 @@ static stepgraph_status note_writes(sg__verify *v, uint32_t node, const uint32_t
 static stepgraph_status locate_writes(sg__verify *v)
 {
     const uint32_t *line = v->line;
-    uint32_t *list = v->list + v->memory.n;
     stepgraph_status status = sg__verify_begin(v);
 
-    /* The extras are in the order of the line. */
-    for (uint32_t place = 0, next = 0; next < v->n_extras && status == STEPGRAPH_OK; place++) {
-        uint32_t node = line[place];
-        size_t n = 0, declared;
-        for (; next < v->n_extras && v->extras[next].node == node; next++)
-            list[n++] = v->extras[next].range;
+    for (uint32_t place = 0, done = 0; done < v->n_extras && status == STEPGRAPH_OK; place++) {
+        uint32_t node = line[place], n = v->count_extra[node];
+        const uint32_t *list = v->extras + v->first_extra[node];
+        size_t declared;
+        done += n;
         if (n == 0) {
             status = run_alone(v, node, "run alone");
             continue;
@@ -318,8 +318,61 @@ static stepgraph_status note_filled(sg__verify *v, uint32_t node, uint32_t *list
     return status == STEPGRAPH_OK ? sg__verify_wait(v, "filling memory") : status;
 }
 
-/* The node at a place came out otherwise than before. Run it again as it should be, one by one from the beginning, and say which of its bytes
- * are not the same. Memory is as it is after the node then. */
+/* Not even the same memory as before gives the same results. */
+static stepgraph_status note_unsteady(sg__verify *v, uint32_t node)
+{
+    const sg__verify_place place = {.node = node, .argument = UINT32_MAX, .step = UINT64_MAX};
+
+    return sg__verify_note(v, STEPGRAPH_VERIFY_UNSTEADY_NODE, &place, NULL);
+}
+
+static stepgraph_status note_result(sg__verify *v, uint32_t node, CUdeviceptr address, uint64_t bytes)
+{
+    sg__verify_place place = {.node = node, .address = address, .bytes = bytes, .step = UINT64_MAX};
+
+    (void)declares(v, node, address, &place.argument);
+    return sg__verify_note(v, STEPGRAPH_VERIFY_HIDDEN_READ, &place, NULL);
+}
+
+/* Nodes whose results are compared byte by byte, which takes a run of all nodes before; of the others the ranges are told that differ. */
+#define LOCATED_MOST 16u
+
+/* The node at a place came out otherwise than before. Run it again as it should be, and say in which ranges it is not the same. Memory is as it
+ * is after the node then. */
+static stepgraph_status note_reads_by_hash(sg__verify *v, uint32_t place, size_t n)
+{
+    uint32_t node = v->line[place];
+    unsigned char *others = calloc(v->memory.n + 1, 1);
+    stepgraph_status status = sg__memory_restore(&v->memory, SG__IMAGE_OTHER);
+
+    if (others == NULL)
+        return sg__fail_memory("host", v->memory.n);
+    if (status == STEPGRAPH_OK)
+        status = run_alone(v, node, "run alone");
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_hash(&v->memory, SG__HASH_OTHER);
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_judge(&v->memory, SG__HASH_OTHER, SG__HASH_OTHER, v->marks, SG__RANGE_NONE);
+    if (status == STEPGRAPH_OK)
+        status = sg__verify_wait(v, "comparing");
+    if (status == STEPGRAPH_OK && sg__memory_judged(&v->memory).sum != v->sums[node]) {
+        free(others);
+        return note_unsteady(v, node);
+    }
+    for (size_t i = 0; i < v->memory.n; i++) /* Only what the node writes counts. */
+        others[i] = v->marks[i] == SG__RANGE_WRITTEN ? SG__RANGE_NONE : SG__RANGE_WRITTEN;
+    if (status == STEPGRAPH_OK)
+        status = sg__memory_judge(&v->memory, SG__HASH_OTHER, SG__HASH_NOW, others, SG__RANGE_READ);
+    if (status == STEPGRAPH_OK)
+        status = sg__verify_wait(v, "comparing");
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        if (sg__memory_hits(&v->memory)[v->list[i]] != 0)
+            status = note_result(v, node, v->memory.ranges[v->list[i]].a, 0);
+    free(others);
+    return status;
+}
+
+/* The same byte by byte: all nodes run one by one from the beginning. */
 static stepgraph_status note_reads(sg__verify *v, uint32_t place, size_t n)
 {
     uint32_t node = v->line[place];
@@ -342,18 +395,12 @@ static stepgraph_status note_reads(sg__verify *v, uint32_t place, size_t n)
         status = sg__verify_wait(v, "comparing");
     if (status != STEPGRAPH_OK)
         return status;
-    if (sg__memory_judged(&v->memory).sum != v->sums[node]) {
-        const sg__verify_place unsteady = {.node = node, .argument = UINT32_MAX, .step = UINT64_MAX};
-        return sg__verify_note(v, STEPGRAPH_VERIFY_UNSTEADY_NODE, &unsteady, NULL);
-    }
+    if (sg__memory_judged(&v->memory).sum != v->sums[node])
+        return note_unsteady(v, node);
     for (size_t k = 0; k < written && status == STEPGRAPH_OK; k++) {
         const sg__difference found = sg__memory_found(&v->memory)[k];
-        sg__verify_place result = {.node = node, .step = UINT64_MAX, .bytes = found.bytes};
-        if (found.bytes == 0)
-            continue;
-        result.address = v->memory.ranges[list[k]].a + found.first;
-        (void)declares(v, node, result.address, &result.argument);
-        status = sg__verify_note(v, STEPGRAPH_VERIFY_HIDDEN_READ, &result, NULL);
+        if (found.bytes > 0)
+            status = note_result(v, node, v->memory.ranges[list[k]].a + found.first, found.bytes);
     }
     return status;
 }
@@ -381,7 +428,7 @@ static stepgraph_status isolate(sg__verify *v, uint32_t place, bool *natural)
             status = note_filled(v, node, list);
         if (status == STEPGRAPH_OK && other) {
             *natural = true;
-            status = note_reads(v, place, n);
+            status = v->located++ < LOCATED_MOST ? note_reads(v, place, n) : note_reads_by_hash(v, place, n);
         } else if (status == STEPGRAPH_OK) {
             for (size_t i = 0; i < n; i++)
                 if (v->marks[v->list[i]] == SG__RANGE_WRITTEN)

@@ -20,11 +20,6 @@ struct stepgraph_verify {
     char *text, *json;
 };
 
-/* A range that a node writes without declaring it. */
-typedef struct sg__extra {
-    uint32_t node, range;
-} sg__extra;
-
 typedef struct sg__verify {
     stepgraph_verify_config config;
     stepgraph_step *step;
@@ -43,8 +38,11 @@ typedef struct sg__verify {
     unsigned char *unsteady; /* SG__RANGE_WRITTEN for ranges in which the recording differs from itself. */
     uint32_t *list;          /* Room for all ranges, twice. */
     uint64_t *sums;          /* Of each node: of all that it declares, after it ran. */
-    sg__extra *extras;
+    uint32_t *extras;        /* Ranges that nodes write without declaring it; of one node behind the other, */
+    size_t *first_extra;     /* from here on, */
+    uint32_t *count_extra;   /* so many. */
     size_t n_extras, extras_room;
+    uint32_t located; /* Nodes whose results were compared byte by byte. */
 
     CUgraph alone_graph; /* The node that runs by itself; dropped after it was waited for. */
     CUgraphExec alone;
@@ -54,7 +52,7 @@ typedef struct sg__verify {
 } sg__verify;
 
 /* Hashes of all memory. Those after each step of the recording come behind. */
-enum { SG__HASH_NOW, SG__HASH_BEFORE, SG__HASH_STEPS };
+enum { SG__HASH_NOW, SG__HASH_BEFORE, SG__HASH_OTHER, SG__HASH_STEPS };
 
 /* verify.c: wait for all that is on the stream. what: "node 3, 'adam', run alone", for the words of a failure. */
 stepgraph_status sg__verify_wait(sg__verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -39,9 +39,9 @@ static CUdeviceptr beginning(const stepgraph_step *step, CUdeviceptr address, ui
     return place.where == SG__IN_ALLOCATION ? place.allocation->start : address;
 }
 
-static void describe(const sg__verify *v, stepgraph_verify_finding *f, const char *why)
+static void describe(stepgraph_verify_finding *f, const char *why)
 {
-    char who[200], what[256], some[32];
+    char who[160], what[250], some[32];
     char *text = f->text;
     size_t room = sizeof f->text;
 
@@ -86,7 +86,6 @@ static void describe(const sg__verify *v, stepgraph_verify_finding *f, const cha
     }
     if (f->fault != 0 && f->node != UINT32_MAX && f->argument != UINT32_MAX)
         snprintf(text + strlen(text), room - strlen(text), " (arg %u)", f->argument);
-    (void)v;
 }
 
 static const char *advice(uint32_t kind)
@@ -94,10 +93,10 @@ static const char *advice(uint32_t kind)
     switch (kind) {
     case STEPGRAPH_VERIFY_HIDDEN_WRITE:
     case STEPGRAPH_VERIFY_HIDDEN_READ:
-        return "it takes addresses from device memory, or goes beyond the memory that it was given: let all nodes wait for this kernel, or pin the "
-               "storage that it works on as one";
+        return "it takes addresses from device memory, or goes beyond the memory that it was given: make it a barrier "
+               "(stepgraph_relax_config::barriers), or pin the storage that it works on as one";
     case STEPGRAPH_VERIFY_FALSE_READ:
-        return "take the declaration back";
+        return "take the declaration back: stepgraph_relax_config::reads, or the role of the pin";
     case STEPGRAPH_VERIFY_REORDERED:
     case STEPGRAPH_VERIFY_RELAXED:
         return "replay it as it was recorded; findings about nodes, if there are any, say why";
@@ -153,7 +152,7 @@ stepgraph_status sg__verify_note(sg__verify *v, stepgraph_verify_kind kind, cons
         f->offset = place->address - start;
         sg__describe_address(step, start, node, f->memory, sizeof f->memory);
     }
-    describe(v, f, why);
+    describe(f, why);
     snprintf(f->advice, sizeof f->advice, "%s", advice(kind));
     return STEPGRAPH_OK;
 }

@@ -18,7 +18,7 @@ extern "C" {
  * It says what was looked for and found on the data at hand, and proves nothing beyond that. Not seen are, among others: a write that leaves
  * every byte as it was on this data, such as a counter that goes back to zero before its kernel ends, if its memory is declared read-only; what
  * only overlapping kernels do to each other and none of the replays happened to show; and memory that is neither pinned, nor in an
- * arena, nor noted, nor in an argument of the step.
+ * arena, nor in an argument of the step.
  */
 typedef struct stepgraph_verify stepgraph_verify;
 
@@ -86,8 +86,7 @@ typedef struct stepgraph_verify_config {
 /**
  * Look for what relaxing a step cannot see, on the data at hand.
  *
- * Looked at is all memory that is pinned, in an arena or noted as a block of the recording, and what the arguments of the step point into. In
- * this order:
+ * Looked at is all memory that is pinned or in an arena, and what the arguments of the step point into. In this order:
  *
  * 1. The recording runs twice from the same state: memory in which it differs from itself is not compared any further.
  * 2. Its nodes run one by one. Whatever a node changes outside of what it declares is a hidden write.

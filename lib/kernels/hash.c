@@ -16,16 +16,11 @@ stepgraph_status sg__hash_load(const sg__driver *driver, sg__hash *hash)
     return STEPGRAPH_OK;
 
 fail:
-    sg__hash_unload(driver, hash);
-    return sg__fail_prefix(status, "the kernels that hash memory cannot be loaded%s: ",
-                           driver->software ? " (cusim finds them through CUSIM_KERNELS)" : "");
-}
-
-void sg__hash_unload(const sg__driver *driver, sg__hash *hash)
-{
     if (hash->module != NULL)
         driver->ModuleUnload(hash->module);
     *hash = (sg__hash){0};
+    return sg__fail_prefix(status, "the kernels that hash memory cannot be loaded%s: ",
+                           driver->software ? " (cusim finds them through CUSIM_KERNELS)" : "");
 }
 
 static CUresult launch(const sg__driver *driver, const sg__kernels *kernels, CUfunction function, CUstream stream, uint64_t blocks,

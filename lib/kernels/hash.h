@@ -15,8 +15,8 @@ typedef struct sg__judged {
     uint64_t sum;     /* Over the chunks of all ranges that are marked. */
 } sg__judged;
 
+/* Load the module into the current context; it is the caller's. Nothing is loaded after a failure. */
 stepgraph_status sg__hash_load(const sg__driver *driver, sg__hash *hash);
-void sg__hash_unload(const sg__driver *driver, sg__hash *hash);
 
 /* Add to each of `chunks` 64-bit words at `sums`, zero before, the hash of one chunk of the ranges' a: of each bit and its place. */
 CUresult sg__hash_chunks(const sg__driver *driver, const sg__hash *hash, const sg__kernels *kernels, CUstream stream, CUdeviceptr table,
