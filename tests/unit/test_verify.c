@@ -429,12 +429,9 @@ END_TEST
 /* As they were recorded: a cooperative kernel is one alone, too. */
 START_TEST(node_alone_keeps_its_attributes)
 {
-    enum { COOPERATIVE = 2 };
-    CUresult (*set)(CUgraphNode, int, const void *), (*get)(CUgraphNode, int, void *);
-    struct {
-        _Alignas(8) int cooperative;
-        char rest[60];
-    } value = {.cooperative = 1}, found = {0};
+    CUresult (*set)(CUgraphNode, CUlaunchAttributeID, const CUlaunchAttributeValue *);
+    CUresult (*get)(CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue *);
+    CUlaunchAttributeValue value = {.cooperative = 1}, found = {.cooperative = 0};
     const sg__driver *driver;
     CUgraph alone = NULL;
     CUgraphNode only_one;
@@ -447,11 +444,11 @@ START_TEST(node_alone_keeps_its_attributes)
     driver = t.step->session->driver;
     *(void **)&set = stepgraph_session_symbol(session, "cuGraphKernelNodeSetAttribute", 11000);
     *(void **)&get = stepgraph_session_symbol(session, "cuGraphKernelNodeGetAttribute", 11000);
-    ck_assert_int_eq(set(t.step->read.nodes[0].handle, COOPERATIVE, &value), CUDA_SUCCESS);
+    ck_assert_int_eq(set(t.step->read.nodes[0].handle, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value), CUDA_SUCCESS);
     OK(sg__single_make(driver, stepgraph_session_context(session), CU_GRAPH_NODE_TYPE_KERNEL, t.step->read.nodes[0].handle, &alone));
     ck_assert_int_eq(driver->GraphGetNodes(alone, &only_one, &n), CUDA_SUCCESS);
     ck_assert_uint_eq(n, 1);
-    ck_assert_int_eq(get(only_one, COOPERATIVE, &found), CUDA_SUCCESS);
+    ck_assert_int_eq(get(only_one, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &found), CUDA_SUCCESS);
     ck_assert_int_eq(found.cooperative, 1);
     ck_assert_int_eq(driver->GraphDestroy(alone), CUDA_SUCCESS);
 }
