@@ -238,7 +238,7 @@ static stepgraph_status take_commit(survey *s, const sg__graph_node *node)
     const sg__driver *driver = s->step->session->driver;
     CUDA_KERNEL_NODE_PARAMS params = {0};
     stepgraph_status status;
-    const sg__range *list;
+    const sg__slice *list;
     CUdeviceptr table;
     unsigned int n;
 
@@ -248,10 +248,13 @@ static stepgraph_status take_commit(survey *s, const sg__graph_node *node)
     list = sg__table_list(s->step->tables, table, n);
     s->unreadable |= list == NULL;
     status = STEPGRAPH_OK;
-    for (unsigned int i = 0; list != NULL && i < n && status == STEPGRAPH_OK; i++) {
-        status = take(s, &(sg__operand){.place = SG__WORD_DESTINATION, .address = list[i].a, .bytes = list[i].bytes});
+    for (unsigned int i = 0, next; list != NULL && i < n && status == STEPGRAPH_OK; i = next) {
+        uint64_t bytes = list[i].bytes;
+        for (next = i + 1; next < n && list[next].to == list[i].to + bytes && list[next].from == list[i].from + bytes; next++)
+            bytes += list[next].bytes; /* One range, cut into slices. */
+        status = take(s, &(sg__operand){.place = SG__WORD_DESTINATION, .address = list[i].to, .bytes = bytes});
         if (status == STEPGRAPH_OK)
-            status = take(s, &(sg__operand){.place = SG__WORD_SOURCE, .address = list[i].b, .bytes = list[i].bytes});
+            status = take(s, &(sg__operand){.place = SG__WORD_SOURCE, .address = list[i].from, .bytes = bytes});
     }
 fail:
     return status;
@@ -280,7 +283,7 @@ static stepgraph_status touch(survey *s, const sg__graph_node *node)
 
     s->kernel = NULL;
     if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        if (node->function == session->kernels.copy)
+        if (node->function == session->kernels.commit)
             return take_commit(s, node);
         s->kernel = habit_of(s, node->layout);
         if (s->kernel == NULL)

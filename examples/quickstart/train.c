@@ -45,10 +45,10 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     config.check = &check;
     if (options->relax) /* Once it is proven; and what comes of it is proven again. */
         config.relax = &relax;
+    if (options->trace != NULL)
+        config.flags |= STEPGRAPH_LOOP_TRACE;
     if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
         config.step_flags |= STEPGRAPH_STEP_STRICT_FEEDS;
-    if (options->break_pin) /* One recording is enough to refuse it; let pass, two show where the parameter moves. */
-        config.step_flags |= STEPGRAPH_STEP_ALLOW_UNREGISTERED;
     return library(stepgraph_loop_create(model->driver->session, &config, loop_out));
 }
 

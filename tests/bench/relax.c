@@ -315,9 +315,7 @@ static size_t differ_after(struct step *s, unsigned steps)
 
 static bench_pair constant(double value)
 {
-    bench_stat stat = { value, value, value, 1 };
-
-    return (bench_pair){ .ours = stat };
+    return (bench_pair){ .ours = bench_stat_of(&value, 1) };
 }
 
 static void replays(const struct shape *shape, uint64_t quarantine, const char *memory)
