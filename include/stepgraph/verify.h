@@ -95,7 +95,8 @@ typedef struct stepgraph_verify_config {
  * 4. The nodes run in a line in other orders that the new edges allow.
  * 5. The relaxed step runs again and again. All bytes are compared with the recording's after every step.
  *
- * All that memory is saved before and put back afterwards, as are feeds and counts. Nothing else may use it meanwhile, on whatever stream.
+ * All that memory is saved before and put back afterwards, as are feeds and counts. Nothing else may use it meanwhile, on whatever stream. Host
+ * functions and copies to host memory that the step holds run each time.
  *
  * Call it once, while developing, in a process that may die: a node that finds 0xff where an address should be touches memory that is not there,
  * which loses the context (#STEPGRAPH_ERR_LOST, and the message names the node), and one that loops that often may never come back.

@@ -5,6 +5,7 @@
  */
 #include "support.h"
 
+#include "graph/single.h"
 #include "relax_p.h"
 #include "verify_memory.h"
 
@@ -422,6 +423,34 @@ START_TEST(parts_can_be_left_out)
     t.config.flags = 0;
     t.config.steps = 65;
     FAILS(STEPGRAPH_ERR_ARGUMENT, try(), "65 steps", "at most 64");
+}
+END_TEST
+
+/* As they were recorded: a cooperative kernel is one alone, too. */
+START_TEST(node_alone_keeps_its_attributes)
+{
+    CUresult (*set)(CUgraphNode, CUlaunchAttributeID, const CUlaunchAttributeValue *);
+    CUresult (*get)(CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue *);
+    CUlaunchAttributeValue value = {.cooperative = 1}, found = {.cooperative = 0};
+    const sg__driver *driver;
+    CUgraph alone = NULL;
+    CUgraphNode only_one;
+    size_t n = 1;
+
+    three();
+    begin();
+    plain_add(a, 1);
+    end();
+    driver = t.step->session->driver;
+    *(void **)&set = stepgraph_session_symbol(session, "cuGraphKernelNodeSetAttribute", 11000);
+    *(void **)&get = stepgraph_session_symbol(session, "cuGraphKernelNodeGetAttribute", 11000);
+    ck_assert_int_eq(set(t.step->read.nodes[0].handle, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value), CUDA_SUCCESS);
+    OK(sg__single_make(driver, stepgraph_session_context(session), CU_GRAPH_NODE_TYPE_KERNEL, t.step->read.nodes[0].handle, &alone));
+    ck_assert_int_eq(driver->GraphGetNodes(alone, &only_one, &n), CUDA_SUCCESS);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_int_eq(get(only_one, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &found), CUDA_SUCCESS);
+    ck_assert_int_eq(found.cooperative, 1);
+    ck_assert_int_eq(driver->GraphDestroy(alone), CUDA_SUCCESS);
 }
 END_TEST
 
@@ -1319,6 +1348,7 @@ static Suite *make(void)
         tcase_add_checked_fixture(all[i], made, dropped);
     tcase_add_test(clean, clean_step_is_not_accused);
     tcase_add_test(clean, all_kinds_of_nodes_run_alone);
+    tcase_add_test(clean, node_alone_keeps_its_attributes);
     tcase_add_test(clean, steps_are_fed_and_feeds_put_back);
     tcase_add_test(clean, nodes_to_isolate_are_chosen_evenly);
     tcase_add_test(clean, parts_can_be_left_out);
