@@ -144,6 +144,7 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
     step->state = STEPGRAPH_STEP_BEGUN;
     step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
     step->stages.timing = (config.flags & STEPGRAPH_STEP_TIMING) != 0;
+    step->stages.laps_most = SG__LAPS;
     step->next = session->steps;
     session->steps = step;
     *step_out = step;
@@ -489,11 +490,9 @@ static stepgraph_status launch_timed(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
     stepgraph_status status;
-    uint64_t start_ns;
-    sg__lap *lap;
 
     SG__CU(session->driver, CtxPushCurrent, session->context);
-    status = sg__replay_begin(step, &lap, &start_ns);
+    status = sg__replay_begin(step);
     if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);
     if (status == STEPGRAPH_OK) {
@@ -502,7 +501,7 @@ static stepgraph_status launch_timed(stepgraph_step *step)
             status = sg__fail_driver(session->driver, "cuGraphLaunch", code);
     }
     /* Launched is launched: what cannot be measured is no reason to do the step again. */
-    if (status == STEPGRAPH_OK && sg__replay_end(step, lap, start_ns) != STEPGRAPH_OK) {
+    if (status == STEPGRAPH_OK && sg__replay_end(step) != STEPGRAPH_OK) {
         (void)sg__log_failure(session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "step '%s' is not timed any more: ", step->name));
         step->stages.timing = false;
         sg__error_clear();

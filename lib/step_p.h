@@ -88,6 +88,9 @@ void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to);
 /* Destroy the spare executable, after what runs of it. The context is current. */
 stepgraph_status sg__step_drop_spare(stepgraph_step *step);
 
+/* verdict.c: the verdict from what is measured so far, without waiting for more. Begins as STEPGRAPH_VERDICT_INIT. */
+void sg__step_judge(const stepgraph_step *step, stepgraph_verdict *verdict);
+
 /* Close the run in progress without measuring or counting it. */
 stepgraph_status sg__run_cancel(stepgraph_step *step);
 
