@@ -132,6 +132,9 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
         return status;
     if ((config.flags & ~KNOWN_FLAGS) != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown step flags 0x%x", config.flags & ~KNOWN_FLAGS);
+    status = sg__name_check("step", config.name);
+    if (status != STEPGRAPH_OK)
+        return status;
 
     step = calloc(1, sizeof *step);
     if (step == NULL || (step->name = strdup(config.name != NULL ? config.name : "step")) == NULL) {
