@@ -372,13 +372,6 @@ static stepgraph_status judge(const stepgraph_step *step)
     return STEPGRAPH_ERR_REFUSED;
 }
 
-static uint64_t cadence(const stepgraph_step *step)
-{
-    if (step->liveness_every != 0)
-        return step->liveness_every;
-    return step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
-}
-
 stepgraph_status stepgraph_step_end(stepgraph_step *step)
 {
     stepgraph_session *session;
@@ -430,7 +423,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
-    step->look_at = (step->stats.replays + cadence(step) - 1) / cadence(step) * cadence(step);
+    step->look_every = step->liveness_every != 0 ? step->liveness_every : step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
     step->stats.captures++;
     move(step, STEPGRAPH_STEP_READY);
     return STEPGRAPH_OK;
@@ -547,12 +540,10 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->stats.replays == step->look_at) {
-        step->look_at += cadence(step);
+    if (step->stats.replays % step->look_every == 0)
         status = check_alive(step, step->n_looks);
-    } else if (step->n_copied > 0) { /* Launching over a freed operand of such a copy crashes the process. */
+    else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
         status = check_alive(step, step->n_copied);
-    }
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 
