@@ -11,6 +11,7 @@
 import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -226,6 +227,7 @@ def recorder():
     def run(k):
         """A step that draws once: what it draws is the offset, by value where it is launched, from the word where it is recorded."""
         calls.append(k)
+        made.mark("copies")
         if faults.pop("run", None) == k:
             raise KeyError("broken")
         trainer.run()
@@ -265,6 +267,7 @@ def recorder():
         kinds = [step(k) for k in range(40)]
         check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
         check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")
+        check(re.search(r"copies +[\d.]+ +[\d.]+ +\d+ +\d+", made.report()), made.report())
         check(calls == sorted(calls) and calls.count(1) == 2 and len(calls) < 20, f"run() was called for {calls}")
 
         faults["feed"] = 40

@@ -73,6 +73,7 @@ class Recorder:
         self._outer, self._log = contextlib.ExitStack(), log
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of
         self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
+        self._step_now = None  # What run() is called for
         self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
 
     # ---- memory that stays where it is
@@ -165,6 +166,8 @@ class Recorder:
         except BaseException:
             self.loop.cancel()
             raise
+        finally:
+            self._step_now = None
 
     def _replay(self, k, feed, key, first):
         turn = self.loop.begin(k, key)
@@ -194,6 +197,7 @@ class Recorder:
                 turn = loop.begin(k, key, flags)
                 if turn.feed:
                     feed(k)
+                self._step_now = turn.step
                 random.feed(first)  # Travels after the recording, for which PyTorch puts something else there
                 if turn.kind in self._recording and turn.run:
                     self._record(turn, k, run)
@@ -264,6 +268,11 @@ class Recorder:
         for kind, count in enumerate(self._launches.get(key, ())):
             if count:
                 self.library.get("session_count", self.session, kind, count)
+
+    def mark(self, stage):
+        """To be called in run(): what follows belongs to this stage, in reports and in what the audit says."""
+        if self._step_now is not None:
+            self.library.call("step_mark", self._step_now, stage.encode())
 
     def report(self):
         """What was done, how often and why, how long it takes, and whether the graph pays."""
