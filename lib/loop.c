@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relax_p.h"
 #include "structs.h"
 
 #define WARMUP_DEFAULT 3u
@@ -44,6 +45,10 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
             STEPGRAPH_ERR_ARGUMENT,
             "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
     config->check = NULL;
+    if (status == STEPGRAPH_OK && config->relax != NULL)
+        status = sg__relax_read_config(config->relax, &loop->relax);
+    loop->relaxes = config->relax != NULL;
+    config->relax = NULL;
 
     /* The step's own flags are read where steps are made; what is wrong with them is told here. */
     if (status == STEPGRAPH_OK) {
@@ -506,6 +511,8 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
 
     if (!end_recording(loop, lane, turn, step, &status))
         return status;
+    if (!first)
+        sg__lane_note(loop, lane);
     step->stages.timing = false; /* The first launch of an executable is no measure of the others. */
     status = end_replay(loop, lane, turn, step, true, &done);
     sg__lane_time(loop, lane);

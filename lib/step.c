@@ -8,6 +8,7 @@
 #include "audit_p.h"
 #include "feed.h"
 #include "launchable.h"
+#include "relax_p.h"
 #include "structs.h"
 
 /* Adopted memory is looked at this often where the host does not say; where there is more of it than this, once in as many replays as there are
@@ -18,7 +19,8 @@
     ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
                 STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
                 STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
-                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE))
+                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE |                            \
+                STEPGRAPH_STEP_AS_RECORDED))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -167,6 +169,8 @@ static void drop_graph(stepgraph_step *step)
         idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
+    sg__relax_drop(step);
+    sg__relax_forget(step);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
@@ -193,7 +197,7 @@ static void drop_graph(stepgraph_step *step)
     step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
-    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
+    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = step->stats.sets_as_kernels = 0;
     sg__graph_free(&step->read);
     sg__allocations_free(&step->allocations);
     step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
@@ -573,19 +577,23 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
+    sg__relax_drop(from);
     to->spare = from->exec;
+    to->rewritten = from->rewritten;
     from->exec = NULL;
 }
 
 stepgraph_status sg__step_record_again(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
-    CUgraphExec exec = step->exec != NULL ? step->exec : step->spare;
     stepgraph_status status;
+    CUgraphExec exec;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
+    sg__relax_drop(step); /* Only what has the recorded edges is updated by the next recording. */
+    exec = step->exec != NULL ? step->exec : step->spare;
     status = sg__step_lists_again(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)

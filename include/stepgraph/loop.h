@@ -147,10 +147,13 @@ typedef struct stepgraph_loop_config {
                                   stepgraph_check_run() with these options, instead of by the loop's turns; @c first and @c audit are the loop's to
                                   set. Copied. NULL: by turns. */
     const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "loop". */
+    const struct stepgraph_relax_config *relax; /**< Once a graph is proven, relax it with these options, and prove it again: its steps are checked as
+                                  before, and one that differs puts it back to what was recorded. Copied, but not what it points to, which lives
+                                  as long as the loop. NULL: graphs are replayed as they were recorded. */
 } stepgraph_loop_config;
 
 /** All defaults. */
-#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 /**
  * Make a loop. Makes no driver call.
@@ -294,11 +297,14 @@ typedef struct stepgraph_loop_stats {
     uint32_t why;                              /**< and a #stepgraph_why: of the key of the last turn. */
     double seconds_saved;                      /**< Against launching all steps, from medians; 0 while either time is unknown. */
     char words[512];                           /**< Why steps of that key are not replayed; "". */
+    uint64_t relaxed;                          /**< Graphs alive that are replayed relaxed. */
+    uint64_t relax_refused;                    /**< Graphs that could not be relaxed. */
+    uint64_t relax_diverged;                   /**< Relaxed graphs that went back to what was recorded, since a check found other results. */
 } stepgraph_loop_stats;
 
 /** Empty counts. */
 #define STEPGRAPH_LOOP_STATS_INIT                                                                                                      \
-    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
+    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0 }
 
 /** Read the counts; at any time, also in a turn. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_loop_get_stats(const stepgraph_loop *loop, stepgraph_loop_stats *stats_out);
@@ -349,6 +355,11 @@ STEPGRAPH_API const stepgraph_audit *stepgraph_loop_audit(const stepgraph_loop *
 /** The last check of a key by stepgraph_check_run(); NULL: none. Borrowed until the next begin of a turn of that key. @threads{handle}
  *  @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API const stepgraph_check *stepgraph_loop_check(const stepgraph_loop *loop, uint64_t key);
+
+/** What relaxing the graph of a key found. Where it is replayed as recorded since it could not be relaxed, or since a check found other results, the
+ *  text says why and the numbers are those of an empty summary. NULL: not tried. Borrowed until the next begin of a turn of that key.
+ *  @threads{handle} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API const struct stepgraph_relax *stepgraph_loop_relax(const stepgraph_loop *loop, uint64_t key);
 
 /** The step of a key: to draw it, or to read its stages and counts. Whatever changes its state is the loop's to call. NULL: none yet. Borrowed
  *  until the next begin of a turn of that key. @threads{handle} @capture{yes} @waits{never} @since 0.1 */

@@ -70,7 +70,11 @@ enum {
     /** Let the graph hold addresses of another device. */
     STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
     /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
-    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11
+    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11,
+    /** Launch exactly the nodes that were recorded. By default a kernel of the library's stands in for each memset node, with the same bytes, value
+     *  and order, because memset nodes make launching a graph slow for the host. What looks at the graph sees what was recorded
+     *  in both cases. */
+    STEPGRAPH_STEP_AS_RECORDED = 1u << 12
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */
@@ -307,10 +311,13 @@ typedef struct stepgraph_step_stats {
     uint64_t pin_bytes;                   /**< Bytes that they copy at each replay. */
     uint64_t unregistered;                /**< Addresses in the live graph that no pin covers. */
     uint64_t counted_kernels;             /**< Kernels that the host and the wrapper counted while recording. */
+    uint64_t sets_as_kernels;             /**< Sets among the nodes that are launched as kernels; see #STEPGRAPH_STEP_AS_RECORDED. The log says
+                                               why others are not. */
+    uint64_t lanes;                       /**< Of its relaxed replays; 0: it is replayed in the order that was recorded. See stepgraph_step_relax(). */
 } stepgraph_step_stats;
 
 /** An empty record. */
-#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Read the counts. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_step_get_stats(const stepgraph_step *step, stepgraph_step_stats *stats_out);
