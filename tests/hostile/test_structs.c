@@ -114,7 +114,7 @@ static const struct reading readings[] = {
     {"step_config", sizeof(stepgraph_step_config), {AT(step_config, name)}, read_step},
     {"arena_config", sizeof(stepgraph_arena_config), {AT(arena_config, name)}, read_arena},
     {"loop_config", sizeof(stepgraph_loop_config),
-     {AT(loop_config, rewind), AT(loop_config, user), AT(loop_config, check), AT(loop_config, name)}, read_loop},
+     {AT(loop_config, rewind), AT(loop_config, user), AT(loop_config, check), AT(loop_config, name), AT(loop_config, relax)}, read_loop},
     {"launch", sizeof(stepgraph_launch),
      {AT(launch, stream), AT(launch, function), AT(launch, arguments), AT(launch, extra)}, read_launch},
     {"audit_config", sizeof(stepgraph_audit_config), {AT(audit_config, enqueue), AT(audit_config, user)}, read_audit},
