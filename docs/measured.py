@@ -107,14 +107,15 @@ def table_run(found):
             "| command | `OUT=results sh tests/card.sh` |", f"| date | {one['date']} |"]
 
 
-def table_goals(found):
+def table_goals(found, old):
     if not any("bench" in data for data in found.values()):
         return None
     lines = ["| goal | target | rows that meet it | the worst of them |", "|---|---|---|---|"]
     for goal, target, bench, series in GOALS:
         rows = [row for row in found.get(bench, {"rows": []})["rows"] if row["series"] in series and "target" in row]
         if not rows:
-            lines.append(f"| {goal} | {target} | not measured yet | |")
+            before = re.search(rf"^\| {re.escape(goal)} \|.*$", old, flags=re.M)
+            lines.append(before[0] if before else f"| {goal} | {target} | not measured yet | |")
             continue
         worst = max(rows, key=lambda row: judged(row)[1])
         verdicts = [row["target"]["verdict"] for row in rows]
@@ -215,7 +216,7 @@ def rewrite(text, found):
         if kind == "run":
             lines = table_run(found)
         elif kind == "goals":
-            lines = table_goals(found)
+            lines = table_goals(found, match[0])
         elif kind == "bench":
             lines = table_bench(found, name)
         elif kind == "quickstart":

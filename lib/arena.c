@@ -552,6 +552,9 @@ stepgraph_status stepgraph_arena_create(stepgraph_session *session, const stepgr
         return status;
     if (config.name == NULL)
         config.name = "arena";
+    status = sg__name_check("arena", config.name);
+    if (status != STEPGRAPH_OK)
+        return status;
     if (config.bytes == 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "arena '%s' has no bytes", config.name);
     if (round_up(config.bytes) == 0)
@@ -636,6 +639,9 @@ stepgraph_status stepgraph_arena_alloc(stepgraph_arena *arena, uint64_t bytes, c
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no block can be had: %s is NULL", arena == NULL ? "the arena" : "address_out");
     if (bytes == 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "arena '%s' was asked for a block of no bytes", arena->pin->name);
+    status = sg__name_check("block", label);
+    if (status != STEPGRAPH_OK)
+        return status;
     stats = &arena->stats;
     if (bytes > largest(arena))
         return sg__log_failure(arena->session,
@@ -712,7 +718,9 @@ stepgraph_status stepgraph_arena_note_alloc(stepgraph_session *session, uint64_t
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no session to note a block in: the pointer is NULL");
     if (bytes == 0 || address + bytes < bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no block to note: %llu bytes at 0x%llx", (unsigned long long)bytes, (unsigned long long)address);
-    status = find_arenas(session);
+    status = sg__name_check("block", label);
+    if (status == STEPGRAPH_OK)
+        status = find_arenas(session);
     if (status != STEPGRAPH_OK)
         return status;
     arena = arena_of(session, (range){.start = address, .bytes = bytes});

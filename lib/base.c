@@ -85,6 +85,18 @@ stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ..
     return status;
 }
 
+stepgraph_status sg__name_check(const char *what, const char *name)
+{
+    for (size_t i = 0; name != NULL && name[i] != '\0'; i++) {
+        if (i == STEPGRAPH_NAME_MOST)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the %s's name '%.60s...' is longer than %d bytes", what, name, STEPGRAPH_NAME_MOST);
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the %s's name '%.*s...' goes on with a control character (0x%02x)", what,
+                            (int)(i < 60 ? i : 60), name, (unsigned char)name[i]);
+    }
+    return STEPGRAPH_OK;
+}
+
 void sg__fail_line(const char *format, ...)
 {
     size_t used = strlen(record.message);

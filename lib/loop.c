@@ -75,6 +75,8 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
     loop->session = session;
     loop->stats = (stepgraph_loop_stats)STEPGRAPH_LOOP_STATS_INIT;
     status = read_config(session, given, loop);
+    if (status == STEPGRAPH_OK)
+        status = sg__name_check("loop", loop->config.name);
     if (status == STEPGRAPH_OK) {
         loop->name = strdup(loop->config.name != NULL ? loop->config.name : "loop");
         loop->lanes = calloc(loop->config.max_graphs, sizeof *loop->lanes);

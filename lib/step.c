@@ -134,6 +134,9 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
         return status;
     if ((config.flags & ~KNOWN_FLAGS) != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown step flags 0x%x", config.flags & ~KNOWN_FLAGS);
+    status = sg__name_check("step", config.name);
+    if (status != STEPGRAPH_OK)
+        return status;
 
     step = calloc(1, sizeof *step);
     if (step == NULL || (step->name = strdup(config.name != NULL ? config.name : "step")) == NULL) {
@@ -373,13 +376,6 @@ static stepgraph_status judge(const stepgraph_step *step)
     return STEPGRAPH_ERR_REFUSED;
 }
 
-static uint64_t cadence(const stepgraph_step *step)
-{
-    if (step->liveness_every != 0)
-        return step->liveness_every;
-    return step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
-}
-
 stepgraph_status stepgraph_step_end(stepgraph_step *step)
 {
     stepgraph_session *session;
@@ -431,7 +427,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
-    step->look_at = (step->stats.replays + cadence(step) - 1) / cadence(step) * cadence(step);
+    step->look_every = step->liveness_every != 0 ? step->liveness_every : step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
     step->stats.captures++;
     move(step, STEPGRAPH_STEP_READY);
     return STEPGRAPH_OK;
@@ -548,12 +544,10 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->stats.replays == step->look_at) {
-        step->look_at += cadence(step);
+    if (step->stats.replays % step->look_every == 0)
         status = check_alive(step, step->n_looks);
-    } else if (step->n_copied > 0) { /* Launching over a freed operand of such a copy crashes the process. */
+    else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
         status = check_alive(step, step->n_copied);
-    }
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 

@@ -28,7 +28,7 @@ struct stepgraph_step {
     /* What a replay needs, side by side: the driver leaves little of it in the cache when it has launched a large graph. */
     stepgraph_session *session;
     CUgraphExec exec;
-    uint64_t look_at;   /* The next replay before which all that the driver can tell about is looked at. */
+    uint64_t look_every; /* All that the driver can tell about is looked at before replays whose number is a multiple of this. */
     size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
     uint32_t flags;
     stepgraph_state state;

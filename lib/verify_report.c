@@ -41,7 +41,7 @@ static CUdeviceptr beginning(const stepgraph_step *step, CUdeviceptr address, ui
 
 static void describe(stepgraph_verify_finding *f, const char *why)
 {
-    char who[160], what[250], some[32];
+    char who[168], what[240], some[32]; /* With the words around them no longer than the text. */
     char *text = f->text;
     size_t room = sizeof f->text;
 

@@ -83,7 +83,7 @@ typedef struct stepgraph_step_config {
     uint32_t flags;          /**< Bits STEPGRAPH_STEP_…, or 0. Unknown bits are refused. */
     uint32_t liveness_every; /**< Adopted memory is looked at before every replay whose number is a multiple of this. 0: 64, or the number of
                                   adopted allocations where there are more, so that a replay pays for one look, on average. */
-    const char *name;        /**< For messages; copied. NULL: "step". */
+    const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "step". */
 } stepgraph_step_config;
 
 /** All defaults. */
@@ -222,10 +222,10 @@ STEPGRAPH_API struct CUgraph_st *stepgraph_step_graph(const stepgraph_step *step
  * which it broke. In a run it splits time and launches by stage. Elsewhere it does nothing.
  *
  * @param[in] step   The step.
- * @param[in] stage  Copied. At most 63 stages.
+ * @param[in] stage  Copied; at most #STEPGRAPH_NAME_MOST bytes. At most 63 stages.
  *
  * @retval STEPGRAPH_OK            Noted.
- * @retval STEPGRAPH_ERR_ARGUMENT  No name, or too many stages.
+ * @retval STEPGRAPH_ERR_ARGUMENT  No name or one that cannot be shown, or too many stages.
  * @retval STEPGRAPH_ERR_CAPTURE   The recording broke in the stage before. Call stepgraph_step_end().
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
@@ -238,7 +238,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_mark(stepgraph_step *step, const c
  *
  * @param[in] step    Recording or running.
  * @param[in] stream  Another stream of the same context, non-blocking.
- * @param[in] name    For messages; copied.
+ * @param[in] name    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes.
  *
  * @retval STEPGRAPH_OK            Forked.
  * @retval STEPGRAPH_ERR_ARGUMENT  The session's own or the legacy stream, or one that is forked already.

@@ -81,7 +81,7 @@ static void measure_one(const char *series, double x, unsigned nodes, uint64_t b
     make(&v, nodes, bytes);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         double ms[3];
-        bench_pair pair = {0};
+        bench_pair pair = {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};
         v.flags = parts[i].flags;
         for (int k = 0; k < 3; k++)
             ms[k] = verify(&v);

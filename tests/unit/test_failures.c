@@ -295,6 +295,7 @@ static void world_make(struct world *t, enum path path)
             OK(stepgraph_step_mark(t->step, "all"));
             body(t);
             OK(stepgraph_step_run_end(t->step));
+            OK(stepgraph_session_wait(t->session)); /* So that the next run takes its times, and not what comes later. */
         }
         to_ready(t);
         OK(stepgraph_step_replay(t->step));
