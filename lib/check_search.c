@@ -389,7 +389,10 @@ static bool what_to_look_for(sg__check *check, uint32_t *step_out, const char **
     if (!any)
         return false;
     *step_out = (uint32_t)first;
-    if (!waited)
+    if (check->step->relaxed != NULL) /* The search goes through the graph in its recorded order. */
+        *why_not = "the step is relaxed: if it is right after stepgraph_step_unrelax(), some node touches memory that its arguments do not point to, which "
+                   "stepgraph_step_verify() looks for";
+    else if (!waited)
         *why_not = "replays that are waited for are right: it is not a node but an order that is missing";
     else if (check->unsteady)
         *why_not = "the step is not deterministic, so parts of it differ everywhere";

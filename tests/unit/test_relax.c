@@ -981,6 +981,48 @@ static void planted_step(void)
     inc(stream, a, 0.25f);
 }
 
+static stepgraph_status enqueue_planted(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    (void)k;
+    planted_step();
+    return STEPGRAPH_OK;
+}
+
+/* What a check of the planted step says. */
+static stepgraph_check_summary check_planted(stepgraph_step *step)
+{
+    stepgraph_check_config config = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check_summary s = STEPGRAPH_CHECK_SUMMARY_INIT;
+    stepgraph_check *check = NULL;
+
+    config.enqueue = enqueue_planted;
+    OK(stepgraph_check_run(step, &config, &check));
+    OK(stepgraph_check_get_summary(check, &s));
+    stepgraph_check_destroy(check);
+    return s;
+}
+
+START_TEST(check_of_a_relaxed_step_says_that_the_order_may_be_to_blame)
+{
+    stepgraph_check_summary s;
+    stepgraph_step *step;
+
+    planted_make();
+    step = record_begin("planted", 0);
+    planted_step();
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    s = check_planted(step);
+    ck_assert_uint_eq(s.verdict, STEPGRAPH_DIVERGED);
+    ck_assert_uint_eq(s.search, STEPGRAPH_SEARCH_UNABLE);
+    ck_assert_msg(strstr(s.search_text, "stepgraph_step_unrelax()") != NULL, "%s", s.search_text);
+    OK(stepgraph_step_unrelax(step));
+    ck_assert_uint_eq(check_planted(step).verdict, STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
 START_TEST(table_of_addresses_is_caught_by_the_bytes)
 {
     const stepgraph_relax_kernel table = {"through_table", 0, 0};
@@ -1642,6 +1684,7 @@ static Suite *make(void)
     tcase_add_test(replays, choices_are_told_as_recorded_first);
     tcase_add_test(replays, chain_that_is_needed_stays);
     tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 2);
+    tcase_add_test(unseen, check_of_a_relaxed_step_says_that_the_order_may_be_to_blame);
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
     tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);
     tcase_add_test(looped, loop_relaxes_what_is_proven_and_proves_it_again);
