@@ -105,6 +105,31 @@ static stepgraph_status read_audit(const void *config)
     return status;
 }
 
+/* Of a step that has nothing to relax or to verify: read, and no more. */
+static stepgraph_status read_relax(const void *config)
+{
+    stepgraph_step *made = NULL;
+    stepgraph_status status;
+
+    OK(stepgraph_step_begin(session, NULL, &made));
+    status = stepgraph_step_relax(made, config, NULL);
+    stepgraph_step_destroy(made);
+    return status;
+}
+
+static stepgraph_status read_verify(const void *config)
+{
+    stepgraph_verify *report = NULL;
+    stepgraph_step *made = NULL;
+    stepgraph_status status;
+
+    OK(stepgraph_step_begin(session, NULL, &made));
+    status = stepgraph_step_verify(made, config, &report);
+    ck_assert_ptr_null(report);
+    stepgraph_step_destroy(made);
+    return status;
+}
+
 #define AT(type, field) offsetof(stepgraph_##type, field)
 static const struct reading readings[] = {
     {"session_config", sizeof(stepgraph_session_config),
@@ -118,6 +143,10 @@ static const struct reading readings[] = {
     {"launch", sizeof(stepgraph_launch),
      {AT(launch, stream), AT(launch, function), AT(launch, arguments), AT(launch, extra)}, read_launch},
     {"audit_config", sizeof(stepgraph_audit_config), {AT(audit_config, enqueue), AT(audit_config, user)}, read_audit},
+    {"relax_config", sizeof(stepgraph_relax_config),
+     {AT(relax_config, reads), AT(relax_config, barriers), AT(relax_config, collectives)}, read_relax},
+    {"verify_config", sizeof(stepgraph_verify_config),
+     {AT(verify_config, feed), AT(verify_config, progress), AT(verify_config, user)}, read_verify},
 };
 enum { READINGS = sizeof readings / sizeof *readings };
 
@@ -200,6 +229,8 @@ static stepgraph_step *step;
 static stepgraph_arena *arena;
 static stepgraph_loop *loop;
 static stepgraph_audit *audit;
+static stepgraph_relax *relax;
+static stepgraph_verify *verify;
 
 struct filling {
     const char *name;
@@ -223,18 +254,26 @@ FILLING(arena_stats, stepgraph_arena_get_stats(arena, out))
 FILLING(loop_stats, stepgraph_loop_get_stats(loop, out))
 FILLING(audit_summary, stepgraph_audit_get_summary(audit, out))
 FILLING(finding, stepgraph_audit_get(audit, 0, out))
+FILLING(relax_summary, stepgraph_relax_get_summary(relax, out))
+FILLING(relax_barrier, stepgraph_relax_get_barrier(relax, 0, out))
+FILLING(relax_choice, stepgraph_relax_get_choice(relax, 0, out))
+FILLING(verify_summary, stepgraph_verify_get_summary(verify, out))
+FILLING(verify_finding, stepgraph_verify_get(verify, 0, out))
 
 #define FILLS(type) {#type, sizeof(stepgraph_##type), fill_##type}
 static const struct filling fillings[] = {
     FILLS(error_info), FILLS(session_info), FILLS(sample),      FILLS(pin_stats),     FILLS(step_stats), FILLS(verdict),
     FILLS(stage),      FILLS(arena_stats),  FILLS(loop_stats), FILLS(audit_summary), FILLS(finding),
+    FILLS(relax_summary), FILLS(relax_barrier), FILLS(relax_choice), FILLS(verify_summary), FILLS(verify_finding),
 };
 enum { FILLINGS = sizeof fillings / sizeof *fillings };
 
-/* A step with a finding, so that all of them have something to say. */
+/* A step with a finding, and a kernel that is taken for a collective, so that all of them have something to say. */
 static void make_things(void)
 {
+    static const stepgraph_relax_kernel collective = {.pattern = "setv", .argument = UINT32_MAX};
     stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+    stepgraph_relax_config relax_config = STEPGRAPH_RELAX_CONFIG_INIT;
     CUdeviceptr loose = device_make(64);
 
     step = step_make(session, "step", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
@@ -244,6 +283,11 @@ static void make_things(void)
     setv(stream, loose, 1);
     OK(stepgraph_step_end(step));
     OK(stepgraph_audit_step(step, &audit));
+    relax_config.lanes = 4;
+    relax_config.collectives = &collective;
+    relax_config.n_collectives = 1;
+    OK(stepgraph_step_relax(step, &relax_config, &relax));
+    OK(stepgraph_step_verify(step, NULL, &verify));
     config.bytes = 4096;
     OK(stepgraph_arena_create(session, &config, &arena));
     OK(stepgraph_loop_create(session, NULL, &loop));
@@ -254,6 +298,8 @@ static void drop_things(void)
     stepgraph_loop_destroy(loop);
     OK(stepgraph_arena_destroy(arena));
     stepgraph_audit_destroy(audit);
+    stepgraph_relax_destroy(relax);
+    stepgraph_verify_destroy(verify);
 }
 
 START_TEST(structs_are_filled_to_their_end_and_no_further)
