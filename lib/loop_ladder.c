@@ -157,24 +157,30 @@ static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, c
         snprintf(words, bytes, "%.300s; %.200s", f->text, f->advice);
 }
 
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step)
+stepgraph_status sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step, bool *moved)
 {
     const stepgraph_audit *audit = step->audit;
+    uint32_t why = STEPGRAPH_WHY_NONE, worst;
     stepgraph_finding found;
-    char words[512];
+    stepgraph_status status;
+    char words[512] = SG__ANOTHER_RANK;
 
-    for (uint64_t i = 0; i < audit->summary.kept; i++) {
+    for (uint64_t i = 0; i < audit->summary.kept && why == STEPGRAPH_WHY_NONE; i++) {
         const stepgraph_finding *f = sg__audit_at(audit, i);
         uint32_t flag = let_pass(f->kind);
         if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
             continue;
         found = *f;
         words_of(audit, &found, words, sizeof words);
-        sg__lane_keep_audit(lane, step);
-        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
-        return true;
+        why = STEPGRAPH_WHY_UNREGISTERED;
     }
-    return false;
+    status = sg__loop_agree(loop, SG__ASK_OBJECTS, why, &worst);
+    *moved = status == STEPGRAPH_OK && worst != STEPGRAPH_WHY_NONE;
+    if (!*moved)
+        return status;
+    sg__lane_keep_audit(lane, step);
+    sg__lane_move_down(loop, lane, (stepgraph_why)worst, words);
+    return STEPGRAPH_OK;
 }
 
 /* The worst of what differs. */
@@ -219,59 +225,88 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
     lane->checks_left = loop->config.check_steps;
 }
 
+/* What follows from a comparison, best first; together with the reason in the low bits. */
+enum { PASS = 0, LOOK = 1 << 8, DOWN = 2 << 8, FAILED = 3 << 8, REASON = 0xff };
+
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
 {
     const stepgraph_finding *finding;
     stepgraph_audit *audit = NULL;
     stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
+    uint32_t mine = PASS, all;
+    stepgraph_error_info info;
     stepgraph_why why;
-    char words[512];
+    char words[512] = SG__ANOTHER_RANK;
 
     *look = false;
     if (status == STEPGRAPH_ERR_LOST)
         return status;
     if (status != STEPGRAPH_OK) {
-        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
-        return STEPGRAPH_OK;
+        sg__error_get(&info);
+        snprintf(words, sizeof words, "%.511s", info.message);
+        mine = FAILED | STEPGRAPH_WHY_MEMORY;
+    } else {
+        keep_audit(lane, audit);
+        if (audit->summary.faults > 0) {
+            why = worst(audit, &finding);
+            words_of(audit, finding, words, sizeof words);
+            /* Padding differs as scalars do, and also between two recordings of the same step. */
+            mine = (uint32_t)why | (why == STEPGRAPH_WHY_TOPOLOGY                  ? FAILED
+                                    : why == STEPGRAPH_WHY_SCALAR && again == NULL ? LOOK
+                                                                                   : DOWN);
+        }
     }
-    keep_audit(lane, audit);
-    if (audit->summary.faults == 0) {
+    status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
+    if (status != STEPGRAPH_OK)
+        return status;
+    why = (stepgraph_why)(all & REASON);
+    *look = (all & ~(uint32_t)REASON) == LOOK;
+    if (all == PASS)
         pass(loop, lane);
-        return STEPGRAPH_OK;
-    }
-    why = worst(audit, &finding);
-    words_of(audit, finding, words, sizeof words);
-    if (why == STEPGRAPH_WHY_TOPOLOGY)
+    else if (all >= FAILED)
         sg__lane_failed(loop, lane, why, words);
-    else if (why == STEPGRAPH_WHY_SCALAR && again == NULL)
-        *look = true; /* Padding differs like this, and also between two recordings of the same step. */
-    else
+    else if (all >= DOWN)
         sg__lane_move_down(loop, lane, why, words);
     return STEPGRAPH_OK;
 }
 
 /* ---- after a step ------------------------------------------------------------------------------------------------ */
 
-void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
+stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
 {
-    char words[400];
+    bool refused = lane->step->refusal[0] != '\0';
+    char words[400] = SG__ANOTHER_RANK;
+    stepgraph_status status;
+    uint32_t worst;
 
-    if (lane->step->refusal[0] == '\0') {
-        lane->refused = 0;
-        return;
-    }
-    snprintf(words, sizeof words,
-             "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
-             lane->refused + 1, lane->step->refusal);
+    lane->refused = refused ? lane->refused + 1 : 0;
+    if (refused)
+        snprintf(
+            words, sizeof words,
+            "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
+            lane->refused, lane->step->refusal);
     lane->step->refusal[0] = '\0';
-    if (++lane->refused >= SG__REFUSED_MAX)
+    status = sg__loop_agree(loop, SG__ASK_UPDATED, lane->refused >= SG__REFUSED_MAX ? 1 : 0, &worst);
+    if (status == STEPGRAPH_OK && worst != 0)
         sg__lane_failed(loop, lane, STEPGRAPH_WHY_UPDATE, words);
+    return status;
 }
 
 static bool by_clock(const stepgraph_loop *loop)
 {
     return (loop->config.flags & STEPGRAPH_LOOP_IGNORE_CLOCK) == 0 &&
            (loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0);
+}
+
+/* The clock has spoken: back to launches, if on any rank it has so. */
+static stepgraph_status slower(stepgraph_loop *loop, sg__lane *lane, bool mine, const char *words)
+{
+    uint32_t worst;
+    stepgraph_status status = sg__loop_agree(loop, SG__ASK_CLOCK, mine ? 1 : 0, &worst);
+
+    if (status == STEPGRAPH_OK && worst != 0)
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, mine ? words : SG__ANOTHER_RANK);
+    return status;
 }
 
 /* The loop's own verdict, once enough replays were timed. */
@@ -292,27 +327,24 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
                                      : "UNKNOWN",
         (long long)v.launches, (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
     sg__lane_time(loop, lane);
-    if (!by_clock(loop) || v.rule_time != 0)
+    if (!by_clock(loop))
         return STEPGRAPH_OK;
     snprintf(words, sizeof words, "a step takes %.1f us launched and %.1f us replayed", v.step_us_fresh, v.step_us_replay);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
-    return STEPGRAPH_OK;
+    return slower(loop, lane, v.rule_time == 0, words);
 }
 
-static void judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
+static stepgraph_status judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
 {
     const sg__stages *stages = &lane->step->stages;
     double host = sg__series_median(&stages->host_us), device = sg__series_median(&stages->device_us), record;
     double fresh = host > device ? host : device;
     char words[160];
 
-    if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES || fresh < 0)
-        return;
+    if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES)
+        return STEPGRAPH_OK;
     record = sg__series_median(&lane->rerecord_us);
-    if (record <= fresh)
-        return;
     snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew", fresh, record);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
+    return slower(loop, lane, fresh >= 0 && record > fresh, words);
 }
 
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
@@ -322,7 +354,7 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
     if (lane->attempts > 0 && ++lane->since_failure >= SG__ATTEMPT_FORGET)
         lane->attempts = 0;
     if (lane->phase == SG__PHASE_RERECORD)
-        judge_rerecords(loop, lane);
+        status = judge_rerecords(loop, lane);
     else if (lane->timed_left > 0 && --lane->timed_left == 0)
         status = judge_replays(loop, lane);
     return status;

@@ -1,8 +1,9 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their
- * bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_agree.c asks other ranks; loop_keys.c
+ * keeps lanes within their bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and
+ * loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -93,7 +94,9 @@ struct stepgraph_loop {
     uint32_t why;
     uint64_t k;
     uint64_t start_ns;
-    stepgraph_step *look; /* The third recording; only in a turn that looks. */
+    stepgraph_step *look;       /* The third recording; only in a turn that looks. */
+    stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */
+    stepgraph_error_info unstarted_words;
     sg__retry retry;
 
     /* Images of pins: before rehearsals, and around checked steps. */
@@ -101,7 +104,8 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images, rehearsing;
 
-    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches left them. */
+    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches
+     * left them. */
     sg__range *blocks; /* Where they stand, and where the first copy of each is. */
     size_t n_blocks;
     CUdeviceptr block_copies;
@@ -130,6 +134,26 @@ bool sg__lane_has_graph(const sg__lane *lane);
 /* Measure this lane now? */
 void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane);
 
+/* loop_agree.c: what ranks decide together, in the order of a turn. */
+typedef enum sg__question {
+    SG__ASK_RECORDED = 1, /* Why was the step not recorded? */
+    SG__ASK_OBJECTS,      /* Why may the recording not be replayed? */
+    SG__ASK_COMPARED,     /* What follows from the two recordings, and why? */
+    SG__ASK_CHECK,        /* Can the step not be checked? */
+    SG__ASK_DIFFERS,      /* Does the replay differ from the launches? */
+    SG__ASK_NO_ROOM,      /* Is there no room to compare replays with each other? */
+    SG__ASK_UNSTEADY,     /* Do they differ? */
+    SG__ASK_NO_STATE,     /* Is there no state to plant a fault in? */
+    SG__ASK_UNSEEN,       /* Was the planted fault not seen yet? */
+    SG__ASK_VERDICT,      /* How did the check end? By severity. */
+    SG__ASK_UPDATED,      /* Does the driver refuse to update? */
+    SG__ASK_CLOCK         /* Is it slower? */
+} sg__question;
+/* The worst of all ranks' answers; 0 is the best. The thread's error record stays as it is, unless this fails. */
+stepgraph_status sg__loop_agree(stepgraph_loop *loop, sg__question question, uint32_t mine, uint32_t *worst);
+/* What stands against it where this rank has found nothing. */
+#define SG__ANOTHER_RANK "another rank stands against it, see its log"
+
 /* loop_ladder.c */
 stepgraph_rung sg__lane_rung(const sg__lane *lane);
 /* To another phase, with a line in the log. words: NULL for those of the thread's error record. */
@@ -148,13 +172,13 @@ bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
 /* A recording was run: what of it does the host not allow to be replayed? Moves the lane if something is. */
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step);
+stepgraph_status sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step, bool *moved);
 /* The second recording was run, or a third was made: compare, and move on. *look: a third one would tell. */
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look);
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 /* After an update that the driver refused, or did not. */
-void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
+stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 
