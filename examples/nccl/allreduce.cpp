@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <optional>
 
 #include <unistd.h>
 
@@ -203,130 +204,174 @@ void log_line(void *, int32_t, const char *line)
         printf("    | %s\n", line);
 }
 
+/*
+ * The order of the members is the order in which they are made, and the other way round that in which they are destroyed: the
+ * graphs of the loop go first, then the pins of NCCL's memory, then the communicator.
+ */
+//! [order]
+class Trainer
+{
+  public:
+    Trainer(const Options &options, Ranks &ranks);
+    int run();
+
+  private:
+    void step(stepgraph_step *marks);
+    void launch();
+    uint32_t turn(uint64_t k);
+    bool same_everywhere(const std::vector<unsigned char> &mine);
+    void report(const std::vector<unsigned char> &state, bool same, bool same_all);
+
+    const Options &o_;
+    Ranks &ranks_;
+    host::Session session_;
+    Mlp mlp_;
+    Communicator communicator_;
+    std::optional<NcclMemory> nccl_;
+    std::optional<host::Loop> loop_;
+    //! [order]
+    const bool first_, last_;
+    uint64_t k_ = 0;
+};
+
+/* The card of this rank. Some launchers show each rank its own only. */
+int card_of(const Place &place)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    return visible != nullptr && *visible != '\0' && strchr(visible, ',') == nullptr ? 0 : place.local;
+}
+
+Trainer::Trainer(const Options &options, Ranks &ranks)
+    : o_(options), ranks_(ranks), session_(card_of(ranks.place()), ranks.first() ? log_line : nullptr),
+      mlp_(session_, options.shape, 1, Workspace::Pin, ranks.place().rank, ranks.place().ranks), communicator_(session_, ranks),
+      first_(ranks.first()), last_(ranks.place().rank == ranks.place().ranks - 1)
+{
+}
+
+void Trainer::step(stepgraph_step *marks)
+{
+    mlp_.forward_backward(marks);
+    if (marks != nullptr)
+        (void)stepgraph_step_mark(marks, "all-reduce");
+    communicator_.average(mlp_.gradients(),
+                          mlp_.parameter_count()); /* What NCCL launches for it is not counted: fewer is no fault. */
+    mlp_.update(marks);
+}
+
+/* A step without any loop. */
+void Trainer::launch()
+{
+    ranks_.begin("launched step", k_);
+    mlp_.feed(k_++);
+    host::check(stepgraph_session_flush(session_));
+    step(nullptr);
+}
+
+/* Step k on the loop. */
+uint32_t Trainer::turn(uint64_t k)
+{
+    const bool half_way = k == static_cast<uint64_t>(o_.steps) / 2 && last_;
+
+    ranks_.begin("step", k);
+    if (half_way && o_.broken == "dead")
+        _exit(9);
+    if (half_way && o_.broken == "stuck")
+        sleep(1000000);
+    if (k % 64 == 0)
+        communicator_.look();
+    return loop_->step(
+        k, [&](uint64_t number) { mlp_.feed(number); },
+        [&](uint64_t, stepgraph_step *marks) {
+            step(marks);
+            if (o_.broken == "recording" && last_ && stepgraph_step_state(marks) == STEPGRAPH_STEP_CAPTURING)
+                (void)session_.call<int(CUstream_st *)>("cuStreamSynchronize", 2000)(session_.stream());
+        });
+}
+
 /* The same bytes on all ranks? */
-bool same_everywhere(Ranks &ranks, const std::vector<unsigned char> &mine)
+bool Trainer::same_everywhere(const std::vector<unsigned char> &mine)
 {
     std::vector<unsigned char> theirs = mine;
 
-    ranks.broadcast(theirs.data(), theirs.size());
-    return ranks.largest(theirs == mine ? 0 : 1) == 0;
+    ranks_.broadcast(theirs.data(), theirs.size());
+    return ranks_.largest(theirs == mine ? 0 : 1) == 0;
 }
 
-int train(const Options &o, Ranks &ranks)
+void Trainer::report(const std::vector<unsigned char> &state, bool same, bool same_all)
 {
-    const Place &place = ranks.place();
-    const bool first = ranks.first(), last = place.rank == place.ranks - 1;
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    /* Some launchers show each rank its own card only. */
-    const bool own_card_only = visible != nullptr && *visible != '\0' && strchr(visible, ',') == nullptr;
-    uint64_t k = 0, steps = static_cast<uint64_t>(o.steps);
+    stepgraph_loop_stats stats = loop_->stats();
 
-    //! [order]
-    /* In this order, so that they are destroyed in the other: the graphs of the loop first, then the pins of NCCL's memory, then
-     * the communicator. */
-    host::Session session(own_card_only ? 0 : place.local, first ? log_line : nullptr);
-    Mlp mlp(session, o.shape, 1, Workspace::Pin, place.rank, place.ranks);
-    Communicator communicator(session, ranks);
-    //! [order]
+    printf("\n%s\n", loop_->report());
+    if (const stepgraph_audit *audit = stepgraph_loop_audit(*loop_, 0))
+        printf("%s\n", stepgraph_audit_text(audit));
+    printf("checks: %llu, of which %llu found every byte the same, a planted fault included\n",
+           static_cast<unsigned long long>(stats.checks), static_cast<unsigned long long>(stats.checks_identical));
+    printf("after %d steps: loss %.6f on rank 0; %zu bytes %s on all ranks, and %s of the run without a graph\n", o_.steps,
+           static_cast<double>(mlp_.loss()), state.size(), same_all ? "the same" : "DIFFERENT", same ? "those" : "NOT THOSE");
+}
 
-    auto step = [&](stepgraph_step *marks) {
-        mlp.forward_backward(marks);
-        if (marks != nullptr)
-            (void)stepgraph_step_mark(marks, "all-reduce");
-        communicator.average(mlp.gradients(), mlp.parameter_count());
-        if (place.ranks > 1)
-            stepgraph_session_count(session, STEPGRAPH_KIND_KERNEL, 1);
-        mlp.update(marks);
-    };
-    auto launch = [&] {
-        ranks.begin("launched step", k);
-        mlp.feed(k++);
-        host::check(stepgraph_session_flush(session));
-        step(nullptr);
-    };
+int Trainer::run()
+{
+    const uint64_t steps = static_cast<uint64_t>(o_.steps);
+    const Place &place = ranks_.place();
 
-    if (first)
+    if (first_)
         printf("%d rank%s, started by %s; %s, driver %d.%d, NCCL %d.%d.%d\n"
                "A perceptron of %d layers, width %d, batch %d on each rank: %zu parameters\n\n",
-               place.ranks, place.ranks > 1 ? "s" : "", place.launcher.c_str(), session.info().device_name,
-               session.info().driver_version / 1000, session.info().driver_version % 1000 / 10, NCCL_MAJOR, NCCL_MINOR,
-               NCCL_PATCH, o.shape.layers, o.shape.width, o.shape.batch, mlp.parameter_count());
+               place.ranks, place.ranks > 1 ? "s" : "", place.launcher.c_str(), session_.info().device_name,
+               session_.info().driver_version / 1000, session_.info().driver_version % 1000 / 10, NCCL_MAJOR, NCCL_MINOR,
+               NCCL_PATCH, o_.shape.layers, o_.shape.width, o_.shape.batch, mlp_.parameter_count());
 
     /* What is right is computed, by the same steps without any graph. */
-    while (k < steps)
+    while (k_ < steps)
         launch();
-    std::vector<unsigned char> launched = mlp.state();
-    host::Times fresh = host::measure(session, 120, launch);
+    std::vector<unsigned char> launched = mlp_.state();
+    host::Times fresh = host::measure(session_, 120, [&] { launch(); });
 
-    ranks.begin("the recording of a step to look at");
-    NcclMemory nccl(session, step);
-    if (first)
-        printf("NCCL's kernels use %zu piece%s of its own memory\n", nccl.count(), nccl.count() == 1 ? "" : "s");
+    ranks_.begin("the recording of a step to look at");
+    nccl_.emplace(session_, [&](stepgraph_step *marks) { step(marks); });
+    if (first_)
+        printf("NCCL's kernels use %zu piece%s of its own memory\n", nccl_->count(), nccl_->count() == 1 ? "" : "s");
 
-    mlp.reset();
+    mlp_.reset();
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
-    config.fresh_every = static_cast<uint32_t>(o.fresh_every);
+    config.fresh_every = static_cast<uint32_t>(o_.fresh_every);
     config.step_flags =
         STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS; /* NCCL's, where its network threads have to work; the graph keeps them alive. */
-    config.timeout_ns = static_cast<uint64_t>(o.timeout_s) * 1000000000u;
+    config.timeout_ns = static_cast<uint64_t>(o_.timeout_s) * 1000000000u;
     config.agree = agree;
-    config.user = &ranks;
+    config.user = &ranks_;
     config.name = "train";
-    host::Loop loop(session, config);
+    loop_.emplace(session_, config);
+    for (k_ = 0; k_ < steps; k_++)
+        turn(k_);
+    std::vector<unsigned char> looped = mlp_.state();
 
-    auto feed = [&](uint64_t number) { mlp.feed(number); };
-    auto enqueue = [&](uint64_t, stepgraph_step *marks) {
-        step(marks);
-        if (o.broken == "recording" && last && stepgraph_step_state(marks) == STEPGRAPH_STEP_CAPTURING)
-            (void)session.call<int(CUstream_st *)>("cuStreamSynchronize", 2000)(session.stream());
-    };
-    auto one = [&](uint64_t number) {
-        ranks.begin("step", number);
-        if (number == steps / 2 && last && o.broken == "dead")
-            _exit(9);
-        if (number == steps / 2 && last && o.broken == "stuck")
-            sleep(1000000);
-        if (number % 64 == 0)
-            communicator.look();
-        return loop.step(number, feed, enqueue);
-    };
-    for (k = 0; k < steps; k++)
-        one(k);
-    std::vector<unsigned char> looped = mlp.state();
-    float loss = mlp.loss();
-
-    ranks.begin("the comparison");
-    bool same = looped == launched, same_all = same_everywhere(ranks, looped);
-    same = ranks.largest(same ? 0 : 1) == 0;
-    stepgraph_loop_stats stats = loop.stats();
-    if (first) {
-        printf("\n%s\n", loop.report());
-        if (const stepgraph_audit *audit = stepgraph_loop_audit(loop, 0))
-            printf("%s\n", stepgraph_audit_text(audit));
-        printf("checks: %llu, of which %llu found every byte the same, a planted fault included\n",
-               static_cast<unsigned long long>(stats.checks), static_cast<unsigned long long>(stats.checks_identical));
-        printf("after %d steps: loss %.6f on rank 0; %zu bytes %s on all ranks, and %s of the run without a graph\n", o.steps,
-               static_cast<double>(loss), looped.size(), same_all ? "the same" : "DIFFERENT", same ? "those" : "NOT THOSE");
-    }
+    ranks_.begin("the comparison");
+    bool same = ranks_.largest(looped == launched ? 0 : 1) == 0, same_all = same_everywhere(looped);
+    stepgraph_loop_stats stats = loop_->stats();
+    if (first_)
+        report(looped, same, same_all);
     if (!same || !same_all)
         return 1;
-    if (o.broken == "order") {
-        ranks.begin("the destruction of the communicator before the graph");
-        communicator.destroy();
+    if (o_.broken == "order") {
+        ranks_.begin("the destruction of the communicator before the graph");
+        communicator_.destroy();
     }
     if (stats.rung != STEPGRAPH_RUNG_REPLAY) {
         printf("rank %d: not replayed, but '%s': %s\n", place.rank, stepgraph_rung_name(stats.rung), stats.words);
         return 3;
     }
-    if (first && !o.draw.empty())
-        loop.draw(o.draw);
-    host::Times replayed = host::measure(session, 120, [&] {
-        while (one(k++) != STEPGRAPH_TURN_REPLAY) /* One of those that are launched. */
-            session.wait();
+    if (first_ && !o_.draw.empty())
+        loop_->draw(o_.draw);
+    host::Times replayed = host::measure(session_, 120, [&] {
+        while (turn(k_++) != STEPGRAPH_TURN_REPLAY) /* One of those that are launched. */
+            session_.wait();
     });
-    if (first)
+    if (first_)
         host::print_times(fresh, replayed);
-    ranks.begin("taking all down");
+    ranks_.begin("the end of all");
     return 0;
 }
 
@@ -335,7 +380,7 @@ int train(const Options &o, Ranks &ranks)
 int main(int argc, char **argv)
 {
     Options options = read_options(argc, argv);
-    int rank = 0, status;
+    int rank = 0, status = 0;
 
     /* NCCL can let the cards reach into each other's buffers directly where a collective is recorded, by another algorithm than
      * where it is launched. Without that a replay gives the bytes of a launch, and no other process holds on to our memory. */
@@ -348,15 +393,22 @@ int main(int argc, char **argv)
             return 9;
         }
         Ranks ranks(place, options.timeout_s);
-        status = train(options, ranks);
+        {
+            Trainer trainer(options, ranks);
+            try {
+                status = trainer.run();
+            } catch (const std::exception &why) {
+                ranks.fail(
+                    why.what()); /* Before anything of it is destroyed: other ranks may be in the middle of a collective. */
+            }
+        }
         ranks.finish();
     } catch (const host::NoCard &why) {
         fprintf(stderr, "rank %d: not run: %s\n", rank, why.what());
         return 77;
     } catch (const std::exception &why) {
         fprintf(stderr, "rank %d: %s\n", rank, why.what());
-        fflush(nullptr);
-        _exit(1); /* Other ranks may be in the middle of a collective with this one: nothing can be taken down in order. */
+        return 1;
     }
     return status;
 }

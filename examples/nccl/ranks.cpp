@@ -409,7 +409,7 @@ void Ranks::finish()
 
 /* The main thread may be anywhere, in a call that waits for a collective above all. Nothing can be taken down in order any more:
  * the process ends as it is, and the driver clears up behind it. */
-void Ranks::end(const std::string &why)
+void Ranks::fail(const std::string &why)
 {
     fprintf(stderr, "rank %d: %s\n", place_.rank, why.c_str());
     fflush(nullptr);
@@ -434,9 +434,9 @@ void Ranks::watch()
             for (size_t i = 0; i < all.size(); i++)
                 if ((all[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
                     std::this_thread::sleep_for(std::chrono::milliseconds(200)); /* The main thread may have better words. */
-                    end("lost " + name_of(i) + " during " + doing() + ": see what it says itself");
+                    fail("lost " + name_of(i) + " during " + doing() + ": see what it says itself");
                 }
         if (watching_ && now_s() - since_s_ > timeout_s_)
-            end(doing() + " has not come to an end within " + seconds(timeout_s_) + ": another rank is stuck, or this one");
+            fail(doing() + " has not come to an end within " + seconds(timeout_s_) + ": another rank is stuck, or this one");
     }
 }

@@ -55,6 +55,8 @@ class Ranks
     void begin(const char *what, uint64_t number = NO_NUMBER);
     /* All ranks have come to the end: none is missed from here on. */
     void finish();
+    /* End the process with a message, and nothing else. */
+    [[noreturn]] void fail(const std::string &why);
 
   private:
     struct Number {
@@ -65,7 +67,6 @@ class Ranks
     void join();
     void watch();
     std::string doing() const;
-    [[noreturn]] void end(const std::string &why);
     std::string name_of(size_t connection) const;
     void send_all(size_t connection, const void *data, size_t bytes);
     void receive_all(size_t connection, void *data, size_t bytes);
