@@ -470,7 +470,7 @@ static stepgraph_status examine_table(examination *e, const sg__graph_word *word
     stepgraph_status status;
     sg__finding *f;
 
-    if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
+    if (e->step->read.nodes[word->node].function == e->step->session->kernels.commit)
         return STEPGRAPH_OK;
     e->unregistered++;
     status = add_word(e, STEPGRAPH_FINDING_REPLACED, word, &f);

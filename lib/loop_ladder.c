@@ -111,20 +111,6 @@ stepgraph_why sg__why_failed(stepgraph_status status)
 
 /* ---- findings ---------------------------------------------------------------------------------------------------- */
 
-/* The flag of the host's that lets it pass, of those that the loop sets for its steps. */
-static uint32_t let_pass(uint32_t kind)
-{
-    switch (kind) {
-    case STEPGRAPH_FINDING_UNREGISTERED:
-    case STEPGRAPH_FINDING_POOL:
-        return STEPGRAPH_STEP_ALLOW_UNREGISTERED;
-    case STEPGRAPH_FINDING_FORMER_STATE:
-        return STEPGRAPH_STEP_ALLOW_FORMER_STATE;
-    default:
-        return 0;
-    }
-}
-
 static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
 {
     if (audit == NULL)
@@ -157,32 +143,6 @@ static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, c
         snprintf(words, bytes, "%.300s; %.200s", f->text, f->advice);
 }
 
-stepgraph_status sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step, bool *moved)
-{
-    const stepgraph_audit *audit = step->audit;
-    uint32_t why = STEPGRAPH_WHY_NONE, worst;
-    stepgraph_finding found;
-    stepgraph_status status;
-    char words[512] = SG__ANOTHER_RANK;
-
-    for (uint64_t i = 0; i < audit->summary.kept && why == STEPGRAPH_WHY_NONE; i++) {
-        const stepgraph_finding *f = sg__audit_at(audit, i);
-        uint32_t flag = let_pass(f->kind);
-        if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
-            continue;
-        found = *f;
-        words_of(audit, &found, words, sizeof words);
-        why = STEPGRAPH_WHY_UNREGISTERED;
-    }
-    status = sg__loop_agree(loop, SG__ASK_OBJECTS, why, &worst);
-    *moved = status == STEPGRAPH_OK && worst != STEPGRAPH_WHY_NONE;
-    if (!*moved)
-        return status;
-    sg__lane_keep_audit(lane, step);
-    sg__lane_move_down(loop, lane, (stepgraph_why)worst, words);
-    return STEPGRAPH_OK;
-}
-
 /* The worst of what differs. */
 static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding **finding_out)
 {
@@ -208,7 +168,8 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
     lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
-    lane->timed_left = SG__TIMED_REPLAYS;
+    lane->timed_left = SG__TIMED_REPLAYS + 1;
+    lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
     lane->checks_left = 0;
     sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
 }
@@ -228,34 +189,63 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
 /* What follows from a comparison, best first; together with the reason in the low bits. */
 enum { PASS = 0, LOOK = 1 << 8, DOWN = 2 << 8, FAILED = 3 << 8, REASON = 0xff };
 
-stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
+/* With the words of the thread's error record. */
+static uint32_t out_of_memory(char words[512])
+{
+    stepgraph_error_info info;
+
+    sg__error_get(&info);
+    snprintf(words, 512, "%.511s", info.message);
+    return FAILED | STEPGRAPH_WHY_MEMORY;
+}
+
+/* Of two recordings that differ. */
+static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step *again, char words[512])
 {
     const stepgraph_finding *finding;
+    stepgraph_why why = worst(audit, &finding);
+
+    words_of(audit, finding, words, 512);
+    if (why == STEPGRAPH_WHY_TOPOLOGY)
+        return FAILED | (uint32_t)why;
+    /* Padding differs as scalars do, and also between two recordings of the same step. */
+    return (why == STEPGRAPH_WHY_SCALAR && again == NULL ? LOOK : DOWN) | (uint32_t)why;
+}
+
+/* Of recordings that do not. */
+static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, char words[512],
+                               stepgraph_status *status)
+{
+    stepgraph_audit *audit;
+
+    *status = sg__lane_unpinned(loop, lane, again, &audit);
+    if (*status != STEPGRAPH_OK)
+        return out_of_memory(words);
+    if (audit == NULL)
+        return PASS;
+    keep_audit(lane, audit);
+    words_of(audit, sg__audit_at(audit, 0), words, 512);
+    return DOWN | STEPGRAPH_WHY_UNREGISTERED;
+}
+
+stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
+{
     stepgraph_audit *audit = NULL;
     stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
-    uint32_t mine = PASS, all;
-    stepgraph_error_info info;
-    stepgraph_why why;
     char words[512] = SG__ANOTHER_RANK;
+    uint32_t mine, all;
+    stepgraph_why why;
 
     *look = false;
+    keep_audit(lane, audit);
+    if (status != STEPGRAPH_OK)
+        mine = out_of_memory(words);
+    else if (audit->summary.faults > 0)
+        mine = judge_changes(audit, again, words);
+    else
+        mine = judge_unpinned(loop, lane, again, words, &status);
     if (status == STEPGRAPH_ERR_LOST)
         return status;
-    if (status != STEPGRAPH_OK) {
-        sg__error_get(&info);
-        snprintf(words, sizeof words, "%.511s", info.message);
-        mine = FAILED | STEPGRAPH_WHY_MEMORY;
-    } else {
-        keep_audit(lane, audit);
-        if (audit->summary.faults > 0) {
-            why = worst(audit, &finding);
-            words_of(audit, finding, words, sizeof words);
-            /* Padding differs as scalars do, and also between two recordings of the same step. */
-            mine = (uint32_t)why | (why == STEPGRAPH_WHY_TOPOLOGY                  ? FAILED
-                                    : why == STEPGRAPH_WHY_SCALAR && again == NULL ? LOOK
-                                                                                   : DOWN);
-        }
-    }
     status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
     if (status != STEPGRAPH_OK)
         return status;
@@ -309,15 +299,26 @@ static stepgraph_status slower(stepgraph_loop *loop, sg__lane *lane, bool mine, 
     return status;
 }
 
-/* The loop's own verdict, once enough replays were timed. */
+/* The loop's own verdict, once enough replays were timed and their times are there. */
 static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
-    stepgraph_status status = stepgraph_step_get_verdict(lane->step, &v);
+    bool all = false;
+    stepgraph_status status = sg__enter(loop->session);
     char words[160];
 
     if (status != STEPGRAPH_OK)
         return status;
+    if (loop->config.agree != NULL) /* All ranks judge after the same replay. */
+        status = sg__session_wait(loop->session);
+    if (status == STEPGRAPH_OK)
+        status = sg__stages_poll(lane->step, &all);
+    sg__leave(loop->session);
+    if (status != STEPGRAPH_OK ||
+        (!all && loop->config.agree == NULL && lane->step->stages.replay_device_us.n < lane->timed_until))
+        return status;
+    lane->timed_left = 0;
+    sg__step_judge(lane->step, &v);
     sg__log(
         loop->session, STEPGRAPH_LOG_INFO,
         "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed",
@@ -355,7 +356,9 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
         lane->attempts = 0;
     if (lane->phase == SG__PHASE_RERECORD)
         status = judge_rerecords(loop, lane);
-    else if (lane->timed_left > 0 && --lane->timed_left == 0)
+    else if (lane->timed_left == 1)
         status = judge_replays(loop, lane);
+    else if (lane->timed_left > 1 && --lane->timed_left == 1)
+        sg__lane_time(loop, lane);
     return status;
 }

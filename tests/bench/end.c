@@ -116,7 +116,7 @@ static void measure_one(const char *series, double x, unsigned nodes, unsigned n
     open_step(&e, nodes, n_pins);
     whole = bench_alternate(ours, raw, &e, 600);
     bench_add(series, x, "us", &whole, BENCH_NO_TARGET, 0, false, "end, %u nodes, %u pins / raw", nodes, n_pins);
-    audit = (bench_pair){ whole.difference, bench_stat_of(e.instantiate, e.n), { 0, 0, 0, 0 } };
+    audit = (bench_pair){ .ours = whole.difference, .raw = bench_stat_of(e.instantiate, e.n) };
     audit.difference.median = audit.ours.median - audit.raw.median;
     bench_add(nodes == 1000 && n_pins != 100 ? "audit by pins" : "audit by nodes", x, "us", &audit, BENCH_RATIO, 0.25, headline,
               "audit, %u nodes, %u pins / instantiate", nodes, n_pins);

@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import torch_host as host  # noqa: E402
-from torch_host import sg, torch  # noqa: E402
+from torch_host import cases, torch  # noqa: E402
 
 import torch.nn.functional as F  # noqa: E402
 
@@ -112,11 +112,11 @@ def recreated(*place):
     wrong = [f"{len(unnamed)} of {len(expected)} parameters that moved are not named"] if unnamed else []
     wrong += [] if len(rates) == len(places[0]) else [f"the learning rate is named {len(rates)} times, for {len(places[0])} parameters"]
     return {
-        **sg.figures(steps, audit),
+        **cases.figures(steps, audit),
         "parameters": len(expected),
         "parameters_named": len(expected) - len(unnamed),
         "rate_named": len(rates),
-        "shown": sg.some(audit.findings, 6),
+        "shown": cases.some(audit.findings, 6),
         "wrong": wrong,
     }
 
@@ -141,8 +141,8 @@ def by_value(*place):
     others = [f for f in audit.faults if f not in rates]
     count = len(bench.model.parameters)
     wrong = [] if len(rates) == count else [f"the learning rate is named {len(rates)} times, for {count} parameters"]
-    wrong += [f"accused falsely: {' | '.join(sg.some(others, 6))}"] if others else []
-    return {**sg.figures(steps, audit), "rate_named": len(rates), "false": len(others), "shown": sg.some(audit.findings, 6), "wrong": wrong}
+    wrong += [f"accused falsely: {' | '.join(cases.some(others, 6))}"] if others else []
+    return {**cases.figures(steps, audit), "rate_named": len(rates), "false": len(others), "shown": cases.some(audit.findings, 6), "wrong": wrong}
 
 
 def clean(**options):
@@ -170,7 +170,7 @@ def clean(**options):
             rate.fill_(RATES[k])
             steps.append(bench.record(name, step))
         audit = bench.session.compare(steps[:2], steps[2:])
-        wrong = sg.unlike_expected(audit)
+        wrong = cases.unlike_expected(audit)
         before = losses.item()
         for _ in range(20):
             steps[0].replay()
@@ -179,18 +179,18 @@ def clean(**options):
         if not after < before:
             wrong.append(f"20 replays took the loss from {before} to {after}")
         return {
-            **sg.figures(steps, audit),
+            **cases.figures(steps, audit),
             "false": audit.summary["faults"],
             "unclassified": audit.summary["findings"] - audit.summary["faults"],
             "loss": [round(before, 4), round(after, 4)],
-            "shown": sg.some(audit.findings),
+            "shown": cases.some(audit.findings),
             "wrong": wrong,
         }
 
     return run
 
 
-report = sg.Report("audit_torch", **host.facts())
+report = cases.Report("audit_torch", **host.facts())
 report.case("recreated", host.with_session(recreated))
 report.case("by value", host.with_session(by_value))
 report.case("clean, one tensor at a time", host.with_session(clean(foreach=False)))
