@@ -337,8 +337,9 @@ int Trainer::run()
     mlp_.reset();
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
     config.fresh_every = static_cast<uint32_t>(o_.fresh_every);
-    config.step_flags =
-        STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS; /* NCCL's, where its network threads have to work; the graph keeps them alive. */
+    /* NCCL's, where its network threads have to work. Their arguments are made for each recording, and the graph keeps them
+     * alive. */
+    config.step_flags = STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS;
     config.timeout_ns = static_cast<uint64_t>(o_.timeout_s) * 1000000000u;
     config.agree = agree;
     config.user = &ranks_;

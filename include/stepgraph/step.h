@@ -70,7 +70,11 @@ enum {
     /** Let the graph hold addresses of another device. */
     STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
     /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
-    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11
+    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11,
+    /** Let host functions have another argument in each recording: it is made for the recording, lives as long as the graph, and holds nothing
+     *  that changes from step to step, such as what NCCL has its network threads do. Where two recordings are compared, such an argument is a
+     *  fault otherwise. To be set together with #STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS. */
+    STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS = 1u << 12
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */
