@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relax_p.h"
 #include "structs.h"
 
 #define WARMUP_DEFAULT 3u
@@ -43,11 +44,15 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
         return sg__fail(
             STEPGRAPH_ERR_ARGUMENT,
             "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
-    if (config->check != NULL && config->agree != NULL)
+    if (config->agree != NULL && (config->check != NULL || config->relax != NULL))
         return sg__fail(STEPGRAPH_ERR_ARGUMENT,
-                        "a loop whose ranks agree cannot check by callbacks, which may take another number of replays on each of "
-                        "them; leave check NULL to check by turns");
+                        "a loop whose ranks agree cannot %s, which may take another number of replays on each of them; leave %s NULL",
+                        config->check != NULL ? "check by callbacks" : "relax", config->check != NULL ? "check" : "relax");
     config->check = NULL;
+    if (status == STEPGRAPH_OK && config->relax != NULL)
+        status = sg__relax_read_config(config->relax, &loop->relax);
+    loop->relaxes = config->relax != NULL;
+    config->relax = NULL;
 
     /* The step's own flags are read where steps are made; what is wrong with them is told here. */
     if (status == STEPGRAPH_OK) {
@@ -74,6 +79,8 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
     loop->session = session;
     loop->stats = (stepgraph_loop_stats)STEPGRAPH_LOOP_STATS_INIT;
     status = read_config(session, given, loop);
+    if (status == STEPGRAPH_OK)
+        status = sg__name_check("loop", loop->config.name);
     if (status == STEPGRAPH_OK) {
         loop->name = strdup(loop->config.name != NULL ? loop->config.name : "loop");
         loop->lanes = calloc(loop->config.max_graphs, sizeof *loop->lanes);
@@ -527,6 +534,8 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
 
     if (!end_recording(loop, lane, turn, step, &status))
         return status;
+    if (!first)
+        sg__lane_note(loop, lane);
     step->stages.timing = false; /* The first launch of an executable is no measure of the others. */
     status = end_replay(loop, lane, turn, step, true, &done);
     sg__lane_time(loop, lane);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "arena_p.h"
 #include "check_p.h"
@@ -27,26 +26,12 @@
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-static stepgraph_status limits(const stepgraph_loop *loop, uint64_t *device, uint64_t *host)
-{
-    size_t left = 0, total = 0;
-    stepgraph_status status;
-
-    SG__CU(loop->session->driver, MemGetInfo, &left, &total);
-    *device = loop->config.snapshot_bytes != 0 ? loop->config.snapshot_bytes : left / 2;
-    *host = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-    return STEPGRAPH_OK;
-
-fail:
-    return status;
-}
-
 /* With the context current. */
 static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
 {
     unsigned int *images[] = {&loop->before, &loop->after};
-    uint64_t device = 0, host = 0;
-    stepgraph_status status = limits(loop, &device, &host);
+    uint64_t device = loop->config.snapshot_bytes, host = 0;
+    stepgraph_status status = sg__snapshot_limits(loop->session, &device, &host);
 
     loop->has_images = true;
     if (status == STEPGRAPH_OK)
@@ -541,7 +526,8 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
                  right, (unsigned long long)since, since > 1 ? "s" : "");
     else
         snprintf(told, sizeof told, "%s", words);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
+    if (!sg__lane_unrelax(loop, lane, told))
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
 }
 
 static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)

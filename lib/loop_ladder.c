@@ -167,6 +167,13 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
+    if (sg__lane_relax(loop, lane) && (loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) == 0) {
+        lane->phase = SG__PHASE_CHECK;
+        lane->checks_left = loop->config.check_steps;
+        return;
+    }
+    if (lane->phase == SG__PHASE_FRESH) /* It could not be put back, and has moved. */
+        return;
     lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
     lane->timed_left = SG__TIMED_REPLAYS + 1;
     lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;

@@ -3,12 +3,14 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop_check.c holds replays against launches; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
+ * loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
 
 #include <stepgraph/loop.h>
+#include <stepgraph/relax.h>
 
 #include "check_shot.h"
 #include "step_p.h"
@@ -49,11 +51,13 @@ typedef struct sg__lane {
     stepgraph_step *first; /* The first recording. */
     stepgraph_audit *audit;
     stepgraph_check *check;
+    stepgraph_relax *relax;
     uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
 
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
     uint64_t until_check;    /* Replays until the next sampled one. */
+    bool relax_tried;        /* Since the graph was recorded. */
     uint64_t right_at;       /* The step of the last check that found every byte the same, UINT64_MAX for none; */
     uint64_t right_replays;  /* and how many replays there were until then. */
     bool planted;            /* A planted fault was seen, since the graph was recorded. */
@@ -87,6 +91,8 @@ struct stepgraph_loop {
     char *name;
     stepgraph_loop_config config;
     stepgraph_check_config check; /* With enqueue set: what the host gave. */
+    stepgraph_relax_config relax;
+    bool relaxes; /* The host wants graphs relaxed. */
 
     sg__lane *lanes;  /* As many as graphs may live. */
     sg__lane outside; /* For keys that no lane is free for. */
@@ -204,6 +210,14 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);
 /* By callbacks, all at once. */
 stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k);
+
+/* loop_relax.c */
+/* The recording that is going to be replayed was made. */
+void sg__lane_note(stepgraph_loop *loop, sg__lane *lane);
+/* The graph was proven: relax it, if that is wanted. True: it is another one now, and has to be proven again. */
+bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane);
+/* A check found other results. True: the graph was relaxed, and is now as it was recorded, to be proven again. */
+bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, const char *words);
 
 /* loop_stats.c */
 uint64_t sg__loop_now_ns(void);

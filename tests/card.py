@@ -171,7 +171,8 @@ if os.path.exists(quickstart):
 # Host frameworks, where they are: each script's last line is JSON, with its cases.
 table = []
 libraries = sorted(glob.glob(os.path.join(build, "lib/libstepgraph.so")))
-scripts = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks/audit_*.py")))
+frameworks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks")
+scripts = sorted(glob.glob(os.path.join(frameworks, "audit_*.py")) + glob.glob(os.path.join(frameworks, "verify_*.py")))
 if driver != "libcuda.so.1" or not importlib.util.find_spec("torch"):
     table.append(f"frameworks: left out: {'no PyTorch' if driver == 'libcuda.so.1' else 'not on a card'}")
     scripts = []
@@ -193,10 +194,10 @@ for script in scripts:
         said = "wrong" if case["wrong"] else "left out" if "left_out" in case else "ok"
         keys = ("nodes", "kernels_read_share", "addresses", "end_us_per_node", "instantiate_us", "compare_us_per_node", "faults", "false")
         numbers = " ".join(f"{case.get(key, '-')!s:>9}" for key in keys)
-        table.append(f"{name[6:] + ': ' + case['case']:58.58} {numbers}  {said}")
+        table.append(f"{name + ': ' + case['case']:58.58} {numbers}  {said}")
 if any(line.endswith(("ok", "wrong", "left out")) for line in table):
     heads = ("nodes", "read", "addresses", "end/node", "inst. us", "cmp/node", "faults", "false")
-    table.insert(0, f"{'audit of frameworks, times in us':58} " + " ".join(f"{head:>9}" for head in heads))
+    table.insert(0, f"{'steps of frameworks, times in us':58} " + " ".join(f"{head:>9}" for head in heads))
 
 # And the examples for them, in a short form: exit status 77 where a framework is missing.
 here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -34,6 +34,7 @@ if not torch.cuda.is_available():
 
 from model import SIZES
 from stepgraph.pytorch import Recorder
+from stepgraph.pytorch_memory import ArenaMemory
 from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
@@ -41,7 +42,9 @@ SEED, STEPS, ROUNDS, SINGLE = 77, 40, 5, 15
 
 
 class Task:
-    """What is trained. The batches come round again after STEPS steps."""
+    """What is trained. The batches come round again after STEPS steps. memory: of our recorders; None: pools of PyTorch's."""
+
+    memory = None
 
     def __init__(self, size, optimizer, accumulate=1, rate_by_value=False):
         self.size, self.optimizer, self.accumulate, self.rate_by_value = size, optimizer, accumulate, rate_by_value
@@ -155,7 +158,7 @@ def compiled(task):
 def ours(task, keep_state=True, **config):
     """keep_state=False: nobody keeps what an out-of-place optimizer makes. config: of the loop."""
     said = []
-    recorder = Recorder(log=lambda level, line: said.append(line), **config)
+    recorder = Recorder(log=lambda level, line: said.append(line), memory=task.memory, **config)
     with recorder:
         trainer = task.trainer(recorder.input, recorder.output)
     buffers, functional = trainer.buffers, task.optimizer == "functional"
@@ -350,9 +353,13 @@ def main():
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--accumulate", type=int, default=4, help="batches for each update in a row of its own; 0: no such row")
+    parser.add_argument("--arena", type=int, metavar="MIB", help="steps of ours have their memory from an arena with a quarantine of so much; only for eager and ours, "
+                        "since PyTorch's own graphs need PyTorch's own allocator")
     parser.add_argument("--rows-only", action="store_true", help="leave out what each way says")
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    if arguments.arena:
+        Task.memory = ArenaMemory(quarantine=arguments.arena << 20)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     names = arguments.ways.split(",")

@@ -46,6 +46,12 @@ static inline const unsigned char *sg__argument(const sg__arguments *arguments, 
     return arguments->packed + offset;
 }
 
+/* How far rows of `width` bytes reach, `pitch` bytes apart. */
+static inline uint64_t sg__reach(size_t width, size_t height, size_t depth, size_t pitch, size_t plane)
+{
+    return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
+}
+
 /* Where a copy begins in one of its operands. */
 static inline uint64_t sg__copy_source(const CUDA_MEMCPY3D *copy)
 {

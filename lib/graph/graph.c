@@ -95,12 +95,6 @@ fail:
 
 /* ---- the other nodes that hold addresses ------------------------------------------------------------------------- */
 
-/* How far rows of `width` bytes reach, `pitch` bytes apart. */
-static uint64_t reach(size_t width, size_t height, size_t depth, size_t pitch, size_t plane)
-{
-    return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
-}
-
 /* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
 static sg__graph_word operand(sg__word_place place, CUmemorytype type, uint64_t start, uint64_t bytes)
 {
@@ -117,10 +111,10 @@ static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, 
     status = STEPGRAPH_OK;
     if (params.srcMemoryType != CU_MEMORYTYPE_ARRAY)
         status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, sg__copy_source(&params),
-                                       reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
+                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
     if (status == STEPGRAPH_OK && params.dstMemoryType != CU_MEMORYTYPE_ARRAY)
         status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, sg__copy_destination(&params),
-                                       reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
+                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
 fail:
     return status;
 }
@@ -133,7 +127,7 @@ static stepgraph_status read_set(const sg__driver *driver, CUgraphNode handle, s
     memset(&params, 0, sizeof params);
     SG__CU(driver, GraphMemsetNodeGetParams, handle, &params);
     return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst, .type = CU_MEMORYTYPE_DEVICE,
-                                          .bytes = reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
+                                          .bytes = sg__reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
 
 fail:
     return status;

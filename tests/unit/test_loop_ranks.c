@@ -602,13 +602,17 @@ static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64
     return STEPGRAPH_OK;
 }
 
-START_TEST(checks_by_callbacks_are_refused_where_ranks_agree)
+START_TEST(what_replays_as_often_as_it_likes_is_refused_where_ranks_agree)
 {
     stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_relax_config relax = STEPGRAPH_RELAX_CONFIG_INIT;
 
     check.enqueue = enqueue_nothing;
     ranks[0].config.check = &check;
-    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &ranks[0].config, &ranks[0].loop), "agree", "check");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &ranks[0].config, &ranks[0].loop), "agree", "check by callbacks");
+    ranks[0].config.check = NULL;
+    ranks[0].config.relax = &relax;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &ranks[0].config, &ranks[0].loop), "agree", "relax");
 }
 END_TEST
 
@@ -632,7 +636,7 @@ static Suite *make(void)
     tcase_add_loop_test(apart, ranks_that_cannot_agree_end_the_turn_whatever_it_is, NONE, TROUBLES);
     tcase_add_test(apart, answers_that_no_rank_can_have_given_are_refused);
     tcase_add_test(apart, refused_replay_is_an_error_where_others_have_replayed);
-    tcase_add_test(apart, checks_by_callbacks_are_refused_where_ranks_agree);
+    tcase_add_test(apart, what_replays_as_often_as_it_likes_is_refused_where_ranks_agree);
     return suite;
 }
 
