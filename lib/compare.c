@@ -198,11 +198,12 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
     const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after);
+    bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
     char before[160], after[160];
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, x, &f);
+    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL && !allowed, x, &f);
     if (f == NULL)
         return status;
     sg__describe_address(one, x->before, x->d->node, before, sizeof before);
@@ -211,7 +212,8 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
              (unsigned long long)x->after, after);
     advise(c, &f->said, scratch,
            x->d->place == SG__WORD_HOST
-               ? "give the host function the same argument in every step, or call it outside the step"
+               ? "give the host function the same argument in every step, call it outside the step, or allow it with "
+                 "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS, if it is made for the recording and lives as long as the graph"
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
     return status;
 }

@@ -1,9 +1,10 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_unpinned.c tells addresses that are
- * used from those that are left over; loop_keys.c keeps lanes within their bounds; loop_check.c holds replays against launches;
- * loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
+ * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
+ * loop_check.c holds replays against launches; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
+ * loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -103,7 +104,9 @@ struct stepgraph_loop {
     uint32_t why;
     uint64_t k;
     uint64_t start_ns;
-    stepgraph_step *look; /* The third recording; only in a turn that looks. */
+    stepgraph_step *look;       /* The third recording; only in a turn that looks. */
+    stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */
+    stepgraph_error_info unstarted_words;
     sg__retry retry;
 
     /* Images of pins: before rehearsals, and around checked steps. */
@@ -142,6 +145,25 @@ bool sg__lane_has_graph(const sg__lane *lane);
 /* Measure this lane now? */
 void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane);
 
+/* loop_agree.c: what ranks decide together, in the order of a turn. */
+typedef enum sg__question {
+    SG__ASK_RECORDED = 1, /* Why was the step not recorded? */
+    SG__ASK_COMPARED,     /* What follows from the recordings, and why? */
+    SG__ASK_CHECK,        /* Can the step not be checked? */
+    SG__ASK_DIFFERS,      /* Does the replay differ from the launches? */
+    SG__ASK_NO_ROOM,      /* Is there no room to compare replays with each other? */
+    SG__ASK_UNSTEADY,     /* Do they differ? */
+    SG__ASK_NO_STATE,     /* Is there no state to plant a fault in? */
+    SG__ASK_UNSEEN,       /* Was the planted fault not seen yet? */
+    SG__ASK_VERDICT,      /* How did the check end? By severity. */
+    SG__ASK_UPDATED,      /* Does the driver refuse to update? */
+    SG__ASK_CLOCK         /* Is it slower? */
+} sg__question;
+/* The worst of all ranks' answers; 0 is the best. The thread's error record stays as it is, unless this fails. */
+stepgraph_status sg__loop_agree(stepgraph_loop *loop, sg__question question, uint32_t mine, uint32_t *worst);
+/* What stands against it where this rank has found nothing. */
+#define SG__ANOTHER_RANK "another rank stands against it, see its log"
+
 /* loop_ladder.c */
 stepgraph_rung sg__lane_rung(const sg__lane *lane);
 /* To another phase, with a line in the log. words: NULL for those of the thread's error record. */
@@ -164,7 +186,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 /* After an update that the driver refused, or did not. */
-void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
+stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 

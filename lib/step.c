@@ -20,7 +20,7 @@
                 STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
                 STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
                 STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE |                            \
-                STEPGRAPH_STEP_AS_RECORDED))
+                STEPGRAPH_STEP_AS_RECORDED | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@ import time
 
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 # Seconds of one program.
-LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150}
+LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150, "native": 180}
 deadline = time.monotonic() + seconds
 os.makedirs(out, exist_ok=True)
 
@@ -136,6 +136,13 @@ for name, programs in (("examples", ["minimal", "lifecycle", "loop", "training"]
     for test in suite(tests, name):
         if test["name"] in programs:
             count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))
+
+# Examples on libraries that know a card only; each prints tables of two columns, launched and replayed.
+for test in suite(tests, "examples"):
+    if test["name"] in ("cublas", "nccl", "nccl ranks"):
+        status, text = run("native", test["name"], test["cmd"], test["env"])
+        count("native", test["name"], status, text)
+        figures += [f"{test['name']:8} {line}" for line in text.splitlines() if re.match(r"(host time of a step|step, many queued) |\d+ ranks?, ", line)]
 
 quickstart = os.path.join(build, "examples/quickstart/quickstart")
 if os.path.exists(quickstart):

@@ -74,7 +74,11 @@ enum {
     /** Launch exactly the nodes that were recorded. By default a kernel of the library's stands in for each memset node, with the same bytes, value
      *  and order, because memset nodes make launching a graph slow for the host. What looks at the graph sees what was recorded
      *  in both cases. */
-    STEPGRAPH_STEP_AS_RECORDED = 1u << 12
+    STEPGRAPH_STEP_AS_RECORDED = 1u << 12,
+    /** Let host functions have another argument in each recording: it is made for the recording, lives as long as the graph, and holds nothing
+     *  that changes from step to step, such as what NCCL has its network threads do. Where two recordings are compared, such an argument is a
+     *  fault otherwise. To be set together with #STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS. */
+    STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS = 1u << 13
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */

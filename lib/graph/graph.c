@@ -75,8 +75,9 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
     sg__arguments_open(&arguments);
 
     for (uint16_t i = 0; i < arguments.layout->n; i++) {
-        const unsigned char *argument = sg__argument(&arguments, i);
-        for (size_t at = 0; argument != NULL && at + 8 <= arguments.layout->arguments[i].bytes; at += 8) {
+        size_t bytes;
+        const unsigned char *argument = sg__argument(&arguments, i, &bytes);
+        for (size_t at = 0; argument != NULL && at + 8 <= bytes; at += 8) {
             sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
             memcpy(&word.value, argument + at, sizeof word.value);
             if (!may_be_address(word.value) || (r->settle != NULL && r->settle(r->user, word.value)))

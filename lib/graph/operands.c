@@ -33,11 +33,12 @@ static stepgraph_status kernel(const sg__driver *driver, const sg__graph_node *n
     SG__CU(driver, GraphKernelNodeGetParams, node->handle, &arguments.params);
     sg__arguments_open(&arguments);
     for (uint16_t i = 0; i < arguments.layout->n && status == STEPGRAPH_OK; i++) {
-        const unsigned char *argument = sg__argument(&arguments, i);
+        size_t bytes;
+        const unsigned char *argument = sg__argument(&arguments, i, &bytes);
         if (argument == NULL)
             *readable = false;
         else
-            status = scan(r, i, argument, arguments.layout->arguments[i].bytes);
+            status = scan(r, i, argument, bytes);
     }
 fail:
     return status;

@@ -29,11 +29,12 @@ CONSTANTS = {
     "STEP_READY": 4, "STEP_FAILED": 5, "STEP_GLOBAL": 1, "STEP_ALLOW_EMPTY": 2, "STEP_ALLOW_UNREGISTERED": 4, "STEP_ALLOW_ESCAPED": 8,
     "STEP_STRICT_FEEDS": 16, "STEP_TIMING": 32, "STEP_ALLOW_HOST_MEMORY": 64, "STEP_ALLOW_HOST_FUNCTIONS": 128,
     "STEP_ALLOW_ALLOCATIONS": 256, "STEP_ALLOW_FREED": 512, "STEP_ALLOW_FOREIGN": 1024, "STEP_ALLOW_FORMER_STATE": 2048,
-    "STEP_AS_RECORDED": 4096, "RUN_WARMUP": 1, "RUN_FRESH": 2, "RUN_FALLBACK": 3, "UNKNOWN": 0, "WIN": 1, "NULL": 2, "MISSING_COUNTER": 1,
-    "MISSING_RUNS": 2, "MISSING_DEVICE": 4, "MISSING_REPLAYS": 8, "MISSING_UNSTEADY": 16, "MISSING_EXACT": 32, "NO_FAULT_FOUND": 1,
-    "FAULTS_FOUND": 2, "NOT_COMPARABLE": 3, "VERIFY_HIDDEN_WRITE": 1, "VERIFY_FALSE_READ": 2, "VERIFY_HIDDEN_READ": 3,
-    "VERIFY_REORDERED": 4, "VERIFY_RELAXED": 5, "VERIFY_ONE_BY_ONE": 6, "VERIFY_UNSTEADY": 7, "VERIFY_UNSTEADY_NODE": 8,
-    "VERIFY_SKIPPED": 9, "VERIFY_NO_WRITES": 1, "VERIFY_NO_ISOLATION": 2, "VERIFY_NO_ORDERS": 4, "VERIFY_NO_REPLAYS": 8,
+    "STEP_AS_RECORDED": 4096, "STEP_ALLOW_HOST_ARGUMENTS": 8192, "RUN_WARMUP": 1, "RUN_FRESH": 2, "RUN_FALLBACK": 3, "UNKNOWN": 0,
+    "WIN": 1, "NULL": 2, "MISSING_COUNTER": 1, "MISSING_RUNS": 2, "MISSING_DEVICE": 4, "MISSING_REPLAYS": 8, "MISSING_UNSTEADY": 16,
+    "MISSING_EXACT": 32, "NO_FAULT_FOUND": 1, "FAULTS_FOUND": 2, "NOT_COMPARABLE": 3, "VERIFY_HIDDEN_WRITE": 1, "VERIFY_FALSE_READ": 2,
+    "VERIFY_HIDDEN_READ": 3, "VERIFY_REORDERED": 4, "VERIFY_RELAXED": 5, "VERIFY_ONE_BY_ONE": 6, "VERIFY_UNSTEADY": 7,
+    "VERIFY_UNSTEADY_NODE": 8, "VERIFY_SKIPPED": 9, "VERIFY_NO_WRITES": 1, "VERIFY_NO_ISOLATION": 2, "VERIFY_NO_ORDERS": 4,
+    "VERIFY_NO_REPLAYS": 8,
 }
 
 # A field's name, its type, and after it the length of an array.
@@ -79,7 +80,7 @@ STRUCTS = {
         "size size_t", "flags uint32", "step_flags uint32", "liveness_every uint32", "warmup_runs uint32", "fresh_every uint64",
         "check_every uint64", "check_steps uint32", "max_graphs uint32", "graph_bytes uint64", "snapshot_bytes uint64",
         "timeout_ns uint64", "trace_turns uint32", "reserved uint32", "rewind pointer", "user pointer", "check pointer", "name pointer",
-        "relax pointer",
+        "relax pointer", "agree pointer",
     ],
     "turn": [
         "size size_t", "key uint64", "flags uint32", "feed int32", "run int32", "again int32", "kind uint32", "rung uint32", "why uint32",
