@@ -12,7 +12,7 @@ enum { MOST = 10000, BYTES = 4096 };
 
 static stepgraph_pin_config configs[MOST];
 static stepgraph_pin *pins[MOST];
-static char names[MOST][32];
+static char names[MOST][40];
 static CUdeviceptr memory; /* Room for all of them. */
 static unsigned char *host;
 static void *places[MOST];

@@ -43,8 +43,8 @@ extern "C" __global__ void last_adds(float *out, const float *x, unsigned int *c
     *out = sum;
 }
 
-/* Follows an address that stands behind the first one in its table. */
-extern "C" __global__ void chase(float *out, float **const *table)
+/* Follows an address that stands behind the first one in its table. To a byte, which is aligned everywhere. */
+extern "C" __global__ void chase(float *out, unsigned char **const *table)
 {
     *out = **table[0];
 }
