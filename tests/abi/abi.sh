@@ -83,9 +83,9 @@ proof)
     ;;
 renew)
     abidw --exported-interfaces-only --headers-dir "$root/include" --drop-private-types --no-corpus-path --no-comp-dir-path --no-show-locs \
-        --no-elf-needed --type-id-style hash --out-file "$tmp/abi" "$library"
-    # From where the library was built is nobody's business.
-    sed "s|path='[^']*/lib/|path='lib/|" "$tmp/abi" >"$abi/stepgraph.abi"
+        --no-elf-needed --type-id-style hash --out-file "$tmp/made.abi" "$library"
+    # Where it was built is nobody's business.
+    sed "s|path='[^']*/lib/|path='lib/|" "$tmp/made.abi" >"$abi/stepgraph.abi"
     echo "$abi/stepgraph.abi"
     ;;
 *)
