@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "structs.h"
 
@@ -171,14 +172,34 @@ static stepgraph_status report_counter(const comparison *c, const change *x)
     return report_unclassified(c, x, why);
 }
 
+/* Whether the address was in a block that the host had before the recording began, so that what is in there is older than the step. Commits
+ * have no node: for them the block must still be out at the end. */
+static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t node)
+{
+    uint32_t top = node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE;
+    size_t low = 0, high = step->n_carried;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (step->carried[middle].start + step->carried[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < step->n_carried && step->carried[low].start <= address && step->carried[low].last_node >= top;
+}
+
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
- * than the next step would. */
-static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after)
+ * than the next step would. Not so a block that is known to be older than its recording. */
+static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after,
+                                           uint32_t node)
 {
     sg__place a = sg__resolve(one, before), b = sg__resolve(other, after);
     const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? one->session->pins[a.pin] : NULL;
 
-    return pin != NULL && pin->role == STEPGRAPH_ROLE_SCRATCH ? pin : NULL;
+    if (pin == NULL || pin->role != STEPGRAPH_ROLE_SCRATCH || is_carried(one, before, node) || is_carried(other, after, node))
+        return NULL;
+    return pin;
 }
 
 /* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
@@ -197,7 +218,7 @@ static void advise(const comparison *c, stepgraph_finding *f, const stepgraph_pi
 static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
-    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after);
+    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after, x->d->node);
     char before[160], after[160];
     stepgraph_status status;
     sg__finding *f;
@@ -233,7 +254,7 @@ static stepgraph_status report_source(const comparison *c, size_t index, size_t 
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
-    const stepgraph_pin *scratch = shared_scratch(one, before, other, after);
+    const stepgraph_pin *scratch = shared_scratch(one, before, other, after, SG__NO_NODE);
     char was[160], is[160];
     stepgraph_status status;
     sg__finding *f;

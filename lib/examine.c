@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 
 /* Where a pin is. */
@@ -227,27 +228,28 @@ static void count_nodes(stepgraph_step *step)
 
 /* Copies and sets that were counted but not recorded: made by a call that waits, which the driver runs at once, or on another stream. The
  * host may want just that, such as the next batch on a stream of its own, so it is no fault. */
-static stepgraph_status reconcile_copies(examination *e, stepgraph_kind kind, uint64_t ours)
+static stepgraph_status reconcile_copies(examination *e, stepgraph_kind kind, CUgraphNodeType type, uint64_t ours)
 {
     const stepgraph_step *step = e->step;
     uint64_t recorded = step->stats.nodes[kind] - ours, counted = sg__counted(step->session, kind) - step->counted_before[kind];
     stepgraph_status status;
+    char stages[256];
     sg__finding *f;
 
     if (counted <= recorded)
         return STEPGRAPH_OK;
+    sg__stages_escaped(step, kind, type, stages, sizeof stages);
     status = note(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
     f->said.before = counted;
     f->said.after = recorded;
     say(f,
-        "%llu %s counted while it recorded, and the graph holds %llu: the others were made by a call that waits, or on another "
-        "stream, and ran at "
-        "once",
+        "%llu %s counted while it recorded, and the graph holds %llu%s: the others were made by a call that waits, or on another "
+        "stream, and ran at once",
         (unsigned long long)counted,
         kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
-        (unsigned long long)recorded);
+        (unsigned long long)recorded, stages);
     return status;
 }
 
@@ -266,7 +268,7 @@ static stepgraph_status reconcile_kernels(examination *e)
                     step->name, (unsigned long long)counted, (unsigned long long)recorded);
         return STEPGRAPH_OK;
     }
-    sg__stages_escaped(step, stages, sizeof stages);
+    sg__stages_escaped(step, STEPGRAPH_KIND_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL, stages, sizeof stages);
     status = add(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
@@ -284,8 +286,8 @@ static stepgraph_status reconcile(examination *e)
     stepgraph_status status = reconcile_kernels(e);
 
     if (status == STEPGRAPH_OK)
-        status = reconcile_copies(e, STEPGRAPH_KIND_COPY, e->step->pin_copies);
-    return status == STEPGRAPH_OK ? reconcile_copies(e, STEPGRAPH_KIND_SET, 0) : status;
+        status = reconcile_copies(e, STEPGRAPH_KIND_COPY, CU_GRAPH_NODE_TYPE_MEMCPY, e->step->pin_copies);
+    return status == STEPGRAPH_OK ? reconcile_copies(e, STEPGRAPH_KIND_SET, CU_GRAPH_NODE_TYPE_MEMSET, 0) : status;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
@@ -760,6 +762,8 @@ static stepgraph_status look(examination *e)
         status = examine_addresses(e);
     if (status == STEPGRAPH_OK)
         status = keep_used(e->step, e->used);
+    if (status == STEPGRAPH_OK)
+        status = sg__arenas_carried(e->step->session, &e->step->carried, &e->step->n_carried);
     return status == STEPGRAPH_OK ? keep_seen(e->step) : status;
 }
 

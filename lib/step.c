@@ -177,6 +177,9 @@ static void drop_graph(stepgraph_step *step)
     free(step->watched);
     free(step->used_feeds);
     free(step->sources);
+    free(step->carried);
+    step->carried = NULL;
+    step->n_carried = 0;
     step->used = NULL;
     step->watched = NULL;
     step->used_feeds = NULL;

@@ -52,6 +52,8 @@ struct stepgraph_step {
     size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
+    struct sg__carried *carried; /* Blocks of arenas and noted ones that were out before it began; by address. */
+    size_t n_carried;
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */

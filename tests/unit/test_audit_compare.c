@@ -82,6 +82,141 @@ START_TEST(buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it)
 }
 END_TEST
 
+/* A host that makes each new parameter in an arena, or in a pool whose blocks it notes. */
+static struct {
+    stepgraph_arena *arena; /* NULL: the pool, */
+    CUdeviceptr pool;       /* of which the next block is here. */
+} blocks;
+
+static CUdeviceptr block_make(const char *label)
+{
+    uint64_t made = 0;
+
+    if (blocks.arena != NULL) {
+        OK(stepgraph_arena_alloc(blocks.arena, 256, label, &made));
+        return made;
+    }
+    made = blocks.pool;
+    blocks.pool += 256;
+    OK(stepgraph_arena_note_alloc(session, made, 256, label));
+    return made;
+}
+
+static void block_drop(CUdeviceptr block)
+{
+    if (blocks.arena != NULL)
+        OK(stepgraph_arena_free(blocks.arena, block));
+    else
+        OK(stepgraph_arena_note_free(session, block));
+}
+
+/* new w = w - 1, by way of a temporary. */
+static CUdeviceptr functional_step(CUdeviceptr w)
+{
+    CUdeviceptr t = block_make("t"), fresh;
+
+    axpb(stream, t, w, -2);
+    fresh = block_make("w");
+    block_drop(w);
+    axpb(stream, fresh, t, 1);
+    block_drop(t);
+    return fresh;
+}
+
+static void blocks_open(int arena)
+{
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+    CUdeviceptr memory;
+
+    blocks.arena = NULL;
+    config.bytes = 65536;
+    if (arena) {
+        OK(stepgraph_arena_create(session, &config, &blocks.arena));
+        return;
+    }
+    memory = device_make(65536);
+    pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, memory, 65536, "arena");
+    blocks.pool = memory;
+}
+
+static void blocks_close(CUdeviceptr last)
+{
+    block_drop(last);
+    if (blocks.arena != NULL)
+        OK(stepgraph_arena_destroy(blocks.arena));
+}
+
+/* Scratch, but older than the step: a replay reads the same weights for ever. */
+START_TEST(k03_parameter_that_moves_within_an_arena_is_named)
+{
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    CUdeviceptr first, w;
+    stepgraph_finding f;
+    float fresh;
+
+    blocks_open(_i);
+    w = block_make("w");
+    setv(stream, w, 10);
+    w = functional_step(functional_step(w));
+    fresh = float_at(w);
+    block_drop(w);
+
+    first = w = block_make("w");
+    setv(stream, w, 10);
+    for (int k = 0; k < 2; k++) {
+        steps[k] = recording("step", 0);
+        w = functional_step(w);
+        CLEAN(ready(steps[k]));
+    }
+    report = compared(steps[0], steps[1], NULL);
+    ck_assert_uint_eq(summary_of(report).faults, 1);
+    f = FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "arg 1 +0", "moved pointer", "scratch 'arena'");
+    ck_assert_uint_eq(f.before, first);
+    /* It is one: two replays are one step. */
+    OK(stepgraph_step_replay(steps[0]));
+    OK(stepgraph_step_replay(steps[0]));
+    ck_assert_float_ne(float_at(f.after), fresh);
+    for (int k = 0; k < 2; k++)
+        drop_step(steps[k]);
+    blocks_close(w);
+}
+END_TEST
+
+/* What the step has made and dropped itself may lie where the old parameter lay. */
+START_TEST(temporary_where_an_older_block_was_is_no_fault)
+{
+    CUdeviceptr out = pin_of(STEPGRAPH_ROLE_STATE, 4, "out"), old, t;
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+
+    blocks_open(1);
+    for (int k = 0; k < 2; k++) {
+        old = block_make("old");
+        if (k > 0)
+            (void)block_make("aside"); /* So that it comes to lie elsewhere. */
+        steps[k] = recording("step", 0);
+        inc(stream, out, 1);
+        block_drop(old);
+        t = block_make("t");
+        if (k == 0)
+            ck_assert_uint_eq(t, old);
+        setv(stream, t, 3);
+        axpb(stream, out, t, 1);
+        if (k > 0)
+            block_drop(t);
+        ready(steps[k]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 0, 2);
+    NOTED(report, MOVED_POINTER, 1, "setv", 0, 0, "nothing in scratch 'arena'", "moved pointer");
+    NOTED(report, MOVED_POINTER, 2, "axpb", 1, 0, "nothing in scratch 'arena'", "moved pointer");
+    for (int k = 0; k < 2; k++)
+        drop_step(steps[k]);
+    OK(stepgraph_arena_destroy(blocks.arena));
+}
+END_TEST
+
 START_TEST(workspace_that_grew_is_named)
 {
     CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w"), small = device_make(4096), large = device_make(65536);
@@ -917,6 +1052,8 @@ static Suite *make(void)
     tcase_add_test(tc, parameter_that_moves_every_step_is_named);
     tcase_add_test(tc, buffers_that_change_places_are_named);
     tcase_add_test(tc, buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it);
+    tcase_add_loop_test(tc, k03_parameter_that_moves_within_an_arena_is_named, 0, 2);
+    tcase_add_test(tc, temporary_where_an_older_block_was_is_no_fault);
     tcase_add_test(tc, workspace_that_grew_is_named);
     tcase_add_test(tc, batch_that_is_made_anew_is_named);
     tcase_add_test(tc, optional_pointer_that_appears_is_named);
