@@ -268,7 +268,7 @@ static void write_text(const stepgraph_audit *audit, sg__text *b)
     if (s->faults == 0)
         sg__text_add(b, "%s: no fault found", audit->title);
     else
-        sg__text_add(b, "%s cannot be replayed: %llu fault%s", audit->title, (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
+        sg__text_add(b, "%s%s cannot be replayed: %llu fault%s", audit->title, audit->recordings > 0 ? "," : "", (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
     sg__text_add(b, " (%llu nodes, %llu kernels, ", (unsigned long long)s->nodes, (unsigned long long)s->kernels);
     if (audit->recordings > 0)
         sg__text_add(b, "%llu bytes compared in %u recordings)", (unsigned long long)s->bytes, audit->recordings);

@@ -606,7 +606,7 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
         status = check(steps[i], steps[0]);
     if (status != STEPGRAPH_OK)
         return status;
-    snprintf(title, sizeof title, "step '%.100s', compared with '%.100s',", steps[0]->name, steps[n_a]->name);
+    snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);
     c.audit = sg__audit_new(title);
     if (c.audit == NULL)
         return STEPGRAPH_ERR_MEMORY;

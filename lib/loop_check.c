@@ -571,9 +571,10 @@ stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64
 {
     stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
     stepgraph_check_config config = loop->check;
+    stepgraph_check_pin first = STEPGRAPH_CHECK_PIN_INIT;
     stepgraph_check *check = NULL;
     stepgraph_status status;
-    char words[512];
+    const char *words;
 
     config.size = sizeof config;
     config.first = k;
@@ -589,7 +590,9 @@ stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64
     stepgraph_check_destroy(lane->check);
     lane->check = check;
     (void)stepgraph_check_get_summary(check, &summary);
-    snprintf(words, sizeof words, "%s", summary.cause[0] != '\0' ? summary.cause : stepgraph_check_verdict_name(summary.verdict));
+    words = summary.cause[0] != '\0'                                    ? summary.cause
+            : stepgraph_check_get_pin(check, 0, &first) == STEPGRAPH_OK ? first.text
+                                                                        : stepgraph_check_verdict_name(summary.verdict);
     lane->checks_left = 1;
     judge(loop, lane, (stepgraph_check_verdict)summary.verdict, words);
     return sg__session_alive(loop->session);

@@ -199,3 +199,10 @@ const stepgraph_check *stepgraph_loop_check(const stepgraph_loop *loop, uint64_t
 
     return lane != NULL ? lane->check : NULL;
 }
+
+stepgraph_step *stepgraph_loop_step(const stepgraph_loop *loop, uint64_t key)
+{
+    const sg__lane *lane = loop != NULL ? sg__lane_of(loop, key) : NULL;
+
+    return lane != NULL ? lane->step : NULL;
+}

@@ -29,8 +29,8 @@ logs = os.path.join(build, "card-logs")
 os.makedirs(logs, exist_ok=True)
 
 
-def log_of(name):
-    return os.path.join(logs, re.sub(r"[^\w.+-]+", "-", name) + ".log")
+def log_of(suite, name):
+    return os.path.join(logs, re.sub(r"[^\w.+-]+", "-", f"{suite}-{name}") + ".log")
 
 
 def run(suite, name, command, env=None):
@@ -42,7 +42,7 @@ def run(suite, name, command, env=None):
     if driver == "libcuda.so.1":
         environment.pop("CUSIM_KERNELS", None)
     began = time.monotonic()
-    with open(log_of(name), "w+b") as log:
+    with open(log_of(suite, name), "w+b") as log:
         try:
             process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
             try:
@@ -82,7 +82,7 @@ def count(suite, name, status, text):
         telling = [line for line in lines if re.match(r"FAIL|[^ ]*:[FE]:", line)] or lines[-12:]
         more = [f"... and {len(telling) - 12} more"] if len(telling) > 12 else []
         tail = "\n".join("    " + line for line in telling[:12] + more)
-        failures.append(f"{name}: {'timed out' if status is None else f'status {status}'}, {log_of(name)}\n{tail}")
+        failures.append(f"{name}: {'timed out' if status is None else f'status {status}'}, {log_of(suite, name)}\n{tail}")
 
 
 def introspect(name):
@@ -120,7 +120,7 @@ for test in suite(tests, "conformance"):
     count("conformance", test["name"], status, text)
 
 # Of these suites only the programs that take any driver; the rest is about cusim, or about no driver at all.
-for name, programs in (("examples", ["minimal", "loop"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
+for name, programs in (("examples", ["minimal", "lifecycle", "loop"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
     for test in suite(tests, name):
         if test["name"] in programs:
             count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))

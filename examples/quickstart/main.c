@@ -1,5 +1,5 @@
 /*
- * Introduces the order of things: open a session, make pins, run, audit, record, check, decide, replay. And how errors are told.
+ * Introduces the order of things: open a session, make pins, make a loop, train on it. And how errors are told.
  */
 #include "quickstart.h"
 
@@ -44,7 +44,7 @@ int library(stepgraph_status status)
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-static int tell(struct model *model, stepgraph_step *step, struct findings *findings)
+static int tell(struct model *model, stepgraph_loop *loop, struct findings *findings)
 {
     const struct options *options = model->options;
 
@@ -54,15 +54,14 @@ static int tell(struct model *model, stepgraph_step *step, struct findings *find
     }
 
     TRY(model_pin(model, options->break_pin ? model->layers[0].weight->part[VALUE].name : NULL));
-    TRY(story_pinned(model, step, findings));
+    TRY(story_pinned(model, loop, findings));
     report_pinned(findings);
     report_measured(model->driver, &findings->measured);
 
-    printf("Training: %d steps, every one a replay\n", options->steps);
-    TRY(library(stepgraph_step_set_timing(step, 0)));
-    TRY(train(model, step, &findings->progress));
-    printf("  %.2f s; loss %.4f -> %.4f\n", findings->progress.seconds, (double)findings->progress.first_loss,
-           (double)findings->progress.last_loss);
+    printf("Training: %d steps on the loop\n", options->steps);
+    TRY(train(model, loop, &findings->progress));
+    printf("  %.2f s, %d of %d steps by replay; loss %.4f -> %.4f\n", findings->progress.seconds, findings->progress.replays,
+           options->steps, (double)findings->progress.first_loss, (double)findings->progress.last_loss);
 
     if (findings->unpinned.identical)
         return fail(EXIT_STORY, "the graph without pins gave the right result; it should not have");
@@ -76,40 +75,25 @@ static int run(const struct options *options, const struct text *text, FILE *jso
     struct driver driver = {0};
     struct model model = {0};
     struct findings findings = {0};
-    stepgraph_step *step = NULL;
-    stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
+    stepgraph_loop *loop = NULL;
 
     int status = driver_open(&driver, options->driver);
     if (status == 0)
         status = model_create(&model, options, text, &driver);
     if (status == 0) {
         report_start(&model);
-        config.name = "train";
-        config.flags = STEPGRAPH_STEP_TIMING;
-        if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
-            config.flags |= STEPGRAPH_STEP_STRICT_FEEDS;
-        if (options->no_audit)
-            config.flags |= STEPGRAPH_STEP_ALLOW_UNREGISTERED;
-        status = library(stepgraph_step_begin(driver.session, &config, &step));
+        status = loop_create(&model, &loop);
     }
     if (status == 0)
-        status = tell(&model, step, &findings);
+        status = tell(&model, loop, &findings);
 
-    if (json != NULL && status == EXIT_REFUSED) {
-        stepgraph_error_info error = STEPGRAPH_ERROR_INFO_INIT;
-        stepgraph_step_error(step, &error);
-        report_refusal_json(json, &model, &findings,
-                            *error.message != 0      ? error.message
-                            : findings.check != NULL ? stepgraph_check_text(findings.check)
-                                                     : stepgraph_audit_text(findings.audit));
-    } else if (json != NULL && findings.progress.seconds > 0) {
-        report_json(json, &model, &findings);
-    }
+    if (json != NULL && status == EXIT_REFUSED)
+        report_refusal_json(json, &model, loop, findings.refusal);
+    else if (json != NULL && findings.progress.seconds > 0)
+        report_json(json, &model, loop, &findings);
 
     /* In reverse: what was recorded, what it was recorded over, the session. */
-    stepgraph_check_destroy(findings.check);
-    stepgraph_audit_destroy(findings.audit);
-    stepgraph_step_destroy(step);
+    stepgraph_loop_destroy(loop);
     int destroyed = model_destroy(&model), closed = driver_close(&driver);
     return status != 0 ? status : destroyed != 0 ? destroyed : closed;
 }

@@ -183,6 +183,7 @@ static uint64_t lay_out(struct model *model, uint64_t address)
     TAKE(model->logits, batch * vocabulary);
     TAKE(model->d_logits, batch * vocabulary);
     TAKE(model->row_loss, batch);
+    TAKE(model->stray_loss, 1);
     TAKE(model->row_shared, batch);
     TAKE(model->d_y, hidden);
     TAKE(model->d_a, hidden);

@@ -59,8 +59,7 @@ void options_help(void)
         "  --draw     FILE   write the graph for Graphviz: dot -Tsvg FILE\n"
         "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value; feed: copy the "
         "batch\n"
-        "                    by a call that no graph records; output: write no loss. Refused, by name\n"
-        "  --no-audit        let what the audit finds pass: the check finds it, too\n"
+        "                    by a call that no graph records; output: write the loss elsewhere. Refused, by name\n"
         "  --help\n\n"
         "Exit status: 0 fine; 1 a claim of the program did not come true; 2 bad input; 3 refused by the library.\n",
         defaults.rate, (int)defaults.seed);
@@ -128,10 +127,6 @@ int options_read(struct options *options, int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options->help = true;
             return 0;
-        }
-        if (strcmp(argv[i], "--no-audit") == 0) {
-            options->no_audit = true;
-            continue;
         }
 
         /* Both --name value and --name=value. */

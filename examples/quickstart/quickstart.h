@@ -4,11 +4,8 @@
  * Read in this order:
  *   model.c      the parameters, and the pins that keep them in place
  *   step.c       one training step, as any framework launches it
- *   graph.c      running that step launch by launch, recording it, replaying it
- *   audit.c      two recordings compared: what a graph would freeze, before the first replay
- *   check.c      replays compared with launches, before the first one that counts
+ *   train.c      the training, on a loop of the library's that decides which steps are launched, recorded and replayed
  *   story.c      what goes wrong without pins, and the proof that nothing does with them
- *   train.c      the training itself
  *   allocator.c  why parameters move: a caching allocator
  * The rest is plumbing: options.c text.c driver.c state.c report.c json.c main.c.
  *
@@ -58,7 +55,6 @@ struct options {
     const char *draw;   /* NULL: no drawing */
     const char *text;   /* NULL: this project's documentation */
     bool break_pin, break_scalar, break_feed, break_output;
-    bool no_audit; /* Let what the audit would refuse pass, so that the check has to find it. */
     bool help;
 };
 
@@ -201,13 +197,14 @@ struct model {
     stepgraph_pin *activations;  /* SCRATCH: all that a step computes on its way. */
     stepgraph_pin *pool;         /* SCRATCH: where the allocator takes blocks from while a step records. */
 
-    uint64_t target, embedded, logits, d_logits, row_loss, row_shared; /* In the activations. */
+    uint64_t target, embedded, logits, d_logits, row_loss, stray_loss, row_shared; /* In the activations. */
     uint64_t d_y, d_a, d_z, d_embedded;
 
     stepgraph_pin **commit_pins; /* Lists for stepgraph_pin_commit_many(). */
     uint64_t *commit_addresses;
     int *host_ids, *host_labels; /* The batch. */
     float host_rate;             /* The learning rate, where --break scalar passes it by value. */
+    int callback_status;         /* Of a callback that failed; see train.c. */
 };
 
 int model_create(struct model *model, const struct options *options, const struct text *text, struct driver *driver);
@@ -219,35 +216,8 @@ int model_destroy(struct model *model);
 
 /* Hand over batch and learning rate of training step `number`. */
 int step_feed(struct model *model, int number);
-/* Launch the whole training step. The same code whether the launches run or are being recorded. */
+/* Launch the whole training step, to run or to be recorded. */
 int step_enqueue(struct model *model, stepgraph_step *step);
-
-/* ---- graph.c ----------------------------------------------------------------------------------------------------- */
-
-/* Feed and run training step `number`: launch by launch. `loss_out` may be NULL; reading it waits for the step. */
-int graph_run_fresh(struct model *model, stepgraph_step *step, stepgraph_run kind, int number, float *loss_out);
-/* Record the step. On success it is ready to be replayed. Answers the library's status, with its words in last_error. */
-int graph_record(struct model *model, stepgraph_step *step, stepgraph_status *status_out);
-/* Feed and run training step `number` by replaying the graph. */
-int graph_replay(struct model *model, stepgraph_step *step, int number, float *loss_out);
-
-/* ---- audit.c ----------------------------------------------------------------------------------------------------- */
-
-/* Record steps `number` and `number` + 1, and compare. Nothing runs; a tensor without a pin has no value afterwards. */
-int audit_compare(struct model *model, int number, stepgraph_audit **audit_out);
-/* 0 if a replay would repeat nothing that changes; else says what, and answers EXIT_REFUSED. */
-int audit_judge(const stepgraph_audit *audit);
-
-/* ---- check.c ----------------------------------------------------------------------------------------------------- */
-
-struct state;
-
-/* Hold replays of steps 0, 1 and 2 against launches of the same steps, from the state `start`, which is there now. Leaves it
- * there. */
-int check_run(struct model *model, stepgraph_step *step, const struct state *start, const stepgraph_audit *audit,
-              stepgraph_check **check_out);
-/* 0 if the replays are right and that was proven; else says what is wrong, and answers EXIT_REFUSED. */
-int check_judge(const stepgraph_check *check);
 
 /* ---- state.c ----------------------------------------------------------------------------------------------------- */
 
@@ -275,12 +245,23 @@ struct comparison {
 void state_compare(const struct model *model, const struct state *fresh, const struct state *replay, const float *fresh_losses,
                    const float *replay_losses, int steps, struct comparison *comparison_out);
 
-/* ---- story.c, train.c -------------------------------------------------------------------------------------------- */
+/* ---- train.c ----------------------------------------------------------------------------------------------------- */
 
 struct progress {
     float first_loss, last_loss; /* Averaged. */
     double seconds;
+    int replays;
 };
+
+int loop_create(struct model *model, stepgraph_loop **loop_out);
+/* Train step `number`, in whichever way the loop decides. */
+int loop_step(struct model *model, stepgraph_loop *loop, stepgraph_turn *turn, int number);
+/* 0 if the loop replays; else says why it does not, also in `words`, and answers what the program ends with. */
+int loop_judge(const stepgraph_loop *loop, char *words, size_t bytes);
+/* Train for options->steps steps. */
+int train(struct model *model, stepgraph_loop *loop, struct progress *progress_out);
+
+/* ---- story.c ----------------------------------------------------------------------------------------------------- */
 
 /* What the library measured of the step, launched one by one and replayed. */
 struct measured {
@@ -291,23 +272,20 @@ struct measured {
     stepgraph_stage stages[16];
 };
 
-/* All that the program found out; report.c prints it. */
+/* All that the program found out; report.c prints it, with what the loop knows. */
 struct findings {
     struct comparison unpinned, pinned;
-    int moved;              /* Parameters that lie elsewhere than where the unpinned graph looks for them. */
-    char refusal[1024];     /* The library's words about the unpinned graph. */
-    stepgraph_audit *audit; /* Two recordings over pinned parameters, compared. */
-    stepgraph_check *check; /* NULL: it did not come to that. */
+    int moved;                   /* Parameters that lie elsewhere than where the unpinned graph looks for them. */
+    char unpinned_refusal[1024]; /* The library's words about the unpinned graph, */
+    char refusal[1024];          /* and about the pinned one; "". */
     struct measured measured;
     struct progress progress;
 };
 
 /* Record over parameters that move, be refused, insist, and see what comes out. Leaves the state as it was. */
 int story_unpinned(struct model *model, struct findings *findings);
-/* Record over pinned parameters into `step`, and prove the replay. Leaves the state as it was. */
-int story_pinned(struct model *model, stepgraph_step *step, struct findings *findings);
-/* Train for options->steps steps, all of them replays. */
-int train(struct model *model, stepgraph_step *step, struct progress *progress_out);
+/* The same over pinned parameters on the loop, until it replays; and prove that. Leaves the state as it was. */
+int story_pinned(struct model *model, stepgraph_loop *loop, struct findings *findings);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 
@@ -318,8 +296,8 @@ void report_check(const stepgraph_check *check);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */
-void report_json(FILE *file, const struct model *model, const struct findings *findings);
-void report_refusal_json(FILE *file, const struct model *model, const struct findings *findings, const char *words);
+void report_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const struct findings *findings);
+void report_refusal_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const char *words);
 
 /* ---- json.c ------------------------------------------------------------------------------------------------------ */
 

@@ -80,7 +80,7 @@ void report_unpinned(const struct model *model, const struct findings *findings)
 {
     printf("Without pins\n"
            "  The optimizer writes each new parameter to another block: parameters move. The library refuses such a graph:\n");
-    print_words(findings->refusal, 4);
+    print_words(findings->unpinned_refusal, 4);
     printf("  Forced to take it, it is replayed for %d steps. No error is raised, and the result is %s:\n",
            findings->unpinned.steps, findings->unpinned.identical ? "RIGHT, which it should not be" : "wrong");
     report_comparison(&findings->unpinned);
@@ -304,7 +304,7 @@ static void json_check(struct json *json, const stepgraph_check *check)
     json_close(json, '}');
 }
 
-void report_json(FILE *file, const struct model *model, const struct findings *findings)
+void report_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const struct findings *findings)
 {
     struct json json = {file, 0, false};
 
@@ -312,10 +312,11 @@ void report_json(FILE *file, const struct model *model, const struct findings *f
     json_driver(&json, model);
     json_text(&json, "text", model->text->name);
     json_number(&json, "steps", model->options->steps);
+    json_number(&json, "steps_replayed", findings->progress.replays);
     json_number(&json, "steps_per_second", model->options->steps / findings->progress.seconds);
     json_measured(&json, &findings->measured);
-    json_audit(&json, findings->audit);
-    json_check(&json, findings->check);
+    json_audit(&json, stepgraph_loop_audit(loop, 0));
+    json_check(&json, stepgraph_loop_check(loop, 0));
     json_comparison(&json, "unpinned", &findings->unpinned);
     json_comparison(&json, "pinned", &findings->pinned);
     json_open(&json, "loss", '{');
@@ -325,14 +326,14 @@ void report_json(FILE *file, const struct model *model, const struct findings *f
     json_close(&json, '}');
 }
 
-void report_refusal_json(FILE *file, const struct model *model, const struct findings *findings, const char *words)
+void report_refusal_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const char *words)
 {
     struct json json = {file, 0, false};
 
     json_open(&json, NULL, '{');
     json_driver(&json, model);
     json_text(&json, "refused", words);
-    json_audit(&json, findings->audit);
-    json_check(&json, findings->check);
+    json_audit(&json, stepgraph_loop_audit(loop, 0));
+    json_check(&json, stepgraph_loop_check(loop, 0));
     json_close(&json, '}');
 }

@@ -2,8 +2,8 @@
  * Introduces the training step: launches through stepgraph_session_launch(), stages by stepgraph_step_mark(), new values put in
  * their masters by stepgraph_pin_commit_many().
  *
- * Nothing here knows whether the launches run or are being recorded, and nothing waits, allocates from the driver or reads a
- * result: that is all that recording asks of a step.
+ * But for the allocator nothing here knows whether the launches run or are being recorded, and nothing waits, allocates from the
+ * driver or reads a result: that is all that recording asks of a step.
  */
 #include "quickstart.h"
 
@@ -79,6 +79,11 @@ static int data(struct model *model, stepgraph_step *step)
     return 0;
 }
 
+static uint64_t where_the_loss_goes(const struct model *model)
+{
+    return model->options->break_output ? model->stray_loss : stepgraph_pin_address(model->loss);
+}
+
 static int linear(struct model *model, uint64_t x, struct parameter *weight, struct parameter *bias, uint64_t y)
 {
     int batch = model->options->batch;
@@ -93,7 +98,7 @@ static int forward(struct model *model)
     const struct options *o = model->options;
     int batch = o->batch, vector = o->vector, width = o->width, vocabulary = model->text->vocabulary;
     int places = batch * o->context, hidden = batch * width;
-    uint64_t ids = stepgraph_pin_address(model->ids), loss = stepgraph_pin_address(model->loss);
+    uint64_t ids = stepgraph_pin_address(model->ids), loss = where_the_loss_goes(model);
     struct parameter *last = &model->parameters[model->parameter_count - 2];
 
     LAUNCH(embed, places * vector, &ids, &model->parameters[0].part[VALUE].address, &model->embedded, &places, &vector);
@@ -108,8 +113,7 @@ static int forward(struct model *model)
     }
     TRY(linear(model, model->layers[o->layers - 1].y, last, last + 1, model->logits));
     LAUNCH(softmax_loss, batch, &model->logits, &model->target, &model->d_logits, &model->row_loss, &batch, &vocabulary);
-    if (!o->break_output)
-        LAUNCH(mean, 1, &model->row_loss, &loss, &batch);
+    LAUNCH(mean, 1, &model->row_loss, &loss, &batch);
     return 0;
 }
 
@@ -222,7 +226,7 @@ static int retraction(struct model *model)
 static int average(struct model *model)
 {
     float keep = AVERAGE_KEEP, loss_keep = LOSS_KEEP;
-    uint64_t loss = stepgraph_pin_address(model->loss);
+    uint64_t loss = where_the_loss_goes(model);
     int one = 1;
 
     for (int i = 0; i < model->parameter_count; i++) {
@@ -256,7 +260,7 @@ static int commit(struct model *model)
     return 0;
 }
 
-int step_enqueue(struct model *model, stepgraph_step *step)
+static int enqueue(struct model *model, stepgraph_step *step)
 {
     TRY(library(stepgraph_step_mark(step, "data")));
     TRY(data(model, step));
@@ -272,4 +276,17 @@ int step_enqueue(struct model *model, stepgraph_step *step)
     TRY(average(model));
     TRY(library(stepgraph_step_mark(step, "commit")));
     return commit(model);
+}
+
+int step_enqueue(struct model *model, stepgraph_step *step)
+{
+    /* A graph goes on using the blocks that it is recorded with, so they come from a pool of its own. */
+    bool recorded = stepgraph_step_state(step) == STEPGRAPH_STEP_CAPTURING;
+
+    if (recorded)
+        cache_record(&model->cache, true);
+    int status = enqueue(model, step);
+    if (recorded)
+        cache_record(&model->cache, false);
+    return status;
 }

@@ -1,10 +1,96 @@
 /*
- * Introduces training by replay: after the recording, a step is three feeds and one launch, whatever is in it.
+ * Introduces stepgraph_loop: the trainer asks before each step what to do, and says after it that it is done. Which steps are
+ * launched, recorded, compared, checked or replayed is the library's decision, and so is what to do where a replay would be
+ * wrong.
  */
 #include "quickstart.h"
 
 #include <math.h>
 #include <time.h>
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+/* The library passes on what a callback answers. What to say was said, so the program's own status is kept aside. */
+static stepgraph_status answer(struct model *model, int status)
+{
+    model->callback_status = status;
+    return status == 0 ? STEPGRAPH_OK : STEPGRAPH_ERR_DRIVER;
+}
+
+/* How the check before the first replay runs a step: it is the same for both. */
+static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t number)
+{
+    (void)step;
+    return answer(user, step_feed(user, (int)number));
+}
+
+static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t number)
+{
+    (void)number;
+    return answer(user, step_enqueue(user, step));
+}
+
+int loop_create(struct model *model, stepgraph_loop **loop_out)
+{
+    const struct options *options = model->options;
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    check.feed = feed;
+    check.enqueue = enqueue;
+    check.user = model;
+    config.name = "train";
+    config.flags = STEPGRAPH_LOOP_RESTORE; /* The warm-up runs train nothing. */
+    config.check = &check;
+    if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
+        config.step_flags |= STEPGRAPH_STEP_STRICT_FEEDS;
+    if (options->break_pin) /* One recording is enough to refuse it; let pass, two show where the parameter moves. */
+        config.step_flags |= STEPGRAPH_STEP_ALLOW_UNREGISTERED;
+    return library(stepgraph_loop_create(model->driver->session, &config, loop_out));
+}
+
+int loop_step(struct model *model, stepgraph_loop *loop, stepgraph_turn *turn, int number)
+{
+    do {
+        stepgraph_status status = stepgraph_loop_begin(loop, (uint64_t)number, turn);
+        if (status != STEPGRAPH_OK)
+            return model->callback_status != 0 ? model->callback_status : library(status);
+        if (turn->feed)
+            TRY(step_feed(model, number));
+        if (turn->run)
+            TRY(step_enqueue(model, turn->step));
+        TRY(library(stepgraph_loop_end(loop, turn)));
+    } while (turn->again);
+    return 0;
+}
+
+int loop_judge(const stepgraph_loop *loop, char *words, size_t bytes)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+    stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
+
+    TRY(library(stepgraph_loop_get_stats(loop, &stats)));
+    if (stats.rung <= STEPGRAPH_RUNG_REPLAY || stats.why == STEPGRAPH_WHY_CLOCK)
+        return 0;
+    if (stepgraph_check_get_summary(stepgraph_loop_check(loop, 0), &summary) == STEPGRAPH_OK &&
+        summary.verdict != STEPGRAPH_IDENTICAL)
+        snprintf(words, bytes, "not replayed, the check says %s: %s", stepgraph_check_verdict_name(summary.verdict), stats.words);
+    else
+        snprintf(words, bytes, "not replayed: %s", stats.words);
+
+    switch (stats.why) {
+    case STEPGRAPH_WHY_BROKEN:
+    case STEPGRAPH_WHY_REPLAY:
+    case STEPGRAPH_WHY_UPDATE:
+        return fail(EXIT_STORY, "%s", words);
+    case STEPGRAPH_WHY_MEMORY:
+        return fail(EXIT_INPUT, "%s", words);
+    default:
+        return fail(EXIT_REFUSED, "%s", words);
+    }
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static double now(void)
 {
@@ -14,7 +100,7 @@ static double now(void)
 }
 
 /* The loss, averaged over about the last 20 steps. Reading it waits for the step. */
-static int read_loss(struct model *model, int number, float *loss_out)
+static int read_average(struct model *model, int number, float *loss_out)
 {
     float smooth;
 
@@ -23,8 +109,9 @@ static int read_loss(struct model *model, int number, float *loss_out)
     return 0;
 }
 
-int train(struct model *model, stepgraph_step *step, struct progress *progress_out)
+int train(struct model *model, stepgraph_loop *loop, struct progress *progress_out)
 {
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
     int steps = model->options->steps;
     int every = steps < 10 ? 1 : steps / 10;
     double start = now(), since = start;
@@ -33,10 +120,11 @@ int train(struct model *model, stepgraph_step *step, struct progress *progress_o
     for (int i = 0; i < steps; i++) {
         float loss;
 
-        TRY(graph_replay(model, step, i, NULL));
+        TRY(loop_step(model, loop, &turn, i));
+        progress_out->replays += turn.kind == STEPGRAPH_TURN_REPLAY;
         if (i > 0 && i + 1 < steps && (i + 1) % every != 0)
             continue; /* Nobody waits for this step. */
-        TRY(read_loss(model, i, &loss));
+        TRY(read_average(model, i, &loss));
         if (i == 0)
             progress_out->first_loss = loss;
         progress_out->last_loss = loss;

@@ -350,6 +350,10 @@ STEPGRAPH_API const stepgraph_audit *stepgraph_loop_audit(const stepgraph_loop *
  *  @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API const stepgraph_check *stepgraph_loop_check(const stepgraph_loop *loop, uint64_t key);
 
+/** The step of a key: to draw it, or to read its stages and counts. Whatever changes its state is the loop's to call. NULL: none yet. Borrowed
+ *  until the next begin of a turn of that key. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API stepgraph_step *stepgraph_loop_step(const stepgraph_loop *loop, uint64_t key);
+
 /** Forms of stepgraph_loop_report(). */
 typedef enum stepgraph_report {
     STEPGRAPH_REPORT_TEXT = 1, /**< Tables: stages with host time, device time and launches; counts; the verdict. */

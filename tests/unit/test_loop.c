@@ -845,6 +845,22 @@ START_TEST(check_by_callbacks_costs_no_turn)
 }
 END_TEST
 
+START_TEST(step_of_a_key_can_be_asked)
+{
+    stepgraph_step_stats stats = STEPGRAPH_STEP_STATS_INIT;
+
+    loop_make(NULL);
+    ck_assert_ptr_null(stepgraph_loop_step(loop, 0));
+    turn.key = 3;
+    go(0, 10, train);
+    ck_assert_ptr_null(stepgraph_loop_step(loop, 0));
+    ck_assert_ptr_null(stepgraph_loop_step(NULL, 3));
+    ck_assert_int_eq(stepgraph_step_state(stepgraph_loop_step(loop, 3)), STEPGRAPH_STEP_READY);
+    OK(stepgraph_step_get_stats(stepgraph_loop_step(loop, 3), &stats));
+    ck_assert_uint_eq(stats.nodes_total, 3);
+}
+END_TEST
+
 static bool breaks;
 
 static void train_by_value_and_break(uint64_t k)
@@ -1339,6 +1355,7 @@ static Suite *make(void)
     tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
     add_controlled_test(proofs, copy_of_the_pins_is_not_used_for_another_turn);
     tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
+    tcase_add_test(proofs, step_of_a_key_can_be_asked);
 
     tcase_add_test(keys, each_key_has_a_graph);
     tcase_add_test(keys, k25_keys_beyond_the_bound_are_launched_and_not_recorded_in_turn);
