@@ -28,6 +28,7 @@ struct stepgraph_audit {
     uint32_t recordings; /* That were compared; 0: it is about one. */
     sg__finding *findings;
     size_t room;
+    bool doubtful;       /* It accuses a value in a large struct, of too few recordings to be sure that somebody sets it. */
     uint64_t notes;      /* Those that are kept and no fault. */
     size_t scanned;      /* From here on there are none, once faults have begun to take their place; 0: they have not. */
     sg__finding **order; /* As they are read. Made by sg__audit_finish(). */
@@ -70,11 +71,16 @@ typedef struct sg__host_memory {
     sg__host_range *ranges; /* Sorted, disjoint. */
     size_t n;
     bool known;
+    int contents; /* File of what is in the memory, plus 1; 0: not opened yet, -1: it cannot be. */
 } sg__host_memory;
 
 /* Device memory may be in it too: that is for the driver to say. likely: and something can stand there that programs have addresses of, which
  * leaves out seven of eight numbers. */
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely);
+
+/* Whether a call in the process's code returns to an address with this lower half. Of all numbers, one in two hundred is such a half where half
+ * of the lower 4 GiB is code. */
+bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low);
 void sg__host_memory_free(sg__host_memory *memory);
 
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */

@@ -79,6 +79,7 @@ struct stepgraph_session {
     /* Steps. */
     stepgraph_step *steps;
     _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
+    uint64_t recordings; /* That have begun. */
     const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
 

@@ -284,6 +284,7 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
     session->recorded = step;
+    step->serial = ++session->recordings;
     for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
         step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);

@@ -32,6 +32,7 @@ struct stepgraph_step {
     stepgraph_state state;
     stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
     stepgraph_step_stats stats;
+    uint64_t serial; /* Of its last recording, among the session's. */
 
     /* While recording. */
     sg__recording recording;

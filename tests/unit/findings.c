@@ -26,7 +26,7 @@ static void look_up(void)
     CU(ModuleLoadData(&module, test_kernels_ptx));
 #define X(name) CU(ModuleGetFunction(&made_for.name, module, #name));
     X(inner)
-    X(packed) X(adam) X(dropout) X(hyper) X(adam_struct) X(padded) X(views) X(fill) X(wide) X(big4096)
+    X(packed) X(adam) X(dropout) X(hyper) X(adam_struct) X(padded) X(views) X(fill) X(wide) X(part604) X(big4096)
 #undef X
         CU(ModuleGetFunction(&made_for.scale, module, "_ZN3net5scaleEPff"));
 }

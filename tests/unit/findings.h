@@ -42,7 +42,7 @@ extern struct more_driver more;
 
 /* Of the primary context; the C++ one is net::scale. */
 struct audit_kernels {
-    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, big4096, scale;
+    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, part604, big4096, scale;
 };
 extern struct audit_kernels made_for;
 
@@ -77,7 +77,10 @@ struct Views {
     int n;
 };
 
-/* Of big4096, as its second argument. */
+/* Of part604 and of big4096, as the second argument. */
+struct Part {
+    uint32_t words[151];
+};
 struct Big {
     uint64_t words[511];
 };
