@@ -1,7 +1,9 @@
 /* Memory of the host process: what a kernel cannot use, and what left-over bytes of arguments are often addresses of. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "audit_p.h"
@@ -90,16 +92,34 @@ static size_t find(sg__host_memory *memory, uint64_t address)
     return low;
 }
 
+/* Whether the process can read there, and no device is behind it, as the list would tell, which costs a thousand times as much to make. 1 or 0; -1: the
+ * system does not say. */
+static int is_readable(uint64_t address)
+{
+    char byte;
+    struct iovec to = {.iov_base = &byte, .iov_len = 1}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = 1};
+
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+        return 1;
+    return errno == EFAULT ? 0 : -1;
+}
+
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
 {
-    size_t at = find(memory, address);
+    const bool low = address >> 32 == 0;
+    size_t at;
+    int told;
 
+    /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
+    if (low && address % 8 != 0)
+        return false;
+    told = memory->known ? -1 : is_readable(address);
+    if (told == 0 || (told == 1 && !low && (!likely || address % 8 == 0)))
+        return told == 1;
+    at = find(memory, address);
     if (at == memory->n || address < memory->ranges[at].start)
         return false;
-    /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
-    if (address >> 32 == 0)
-        return memory->ranges[at].writable && address % 8 == 0;
-    return !likely || address % 8 == 0 || memory->ranges[at].executable;
+    return low ? memory->ranges[at].writable : !likely || address % 8 == 0 || memory->ranges[at].executable;
 }
 
 /* Some bytes of the process's memory, through a file, since what the list says may be gone by now. */

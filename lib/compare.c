@@ -16,7 +16,11 @@ typedef struct comparison {
     size_t *by_time; /* Their indices, the one that was recorded first in front. */
     stepgraph_audit *audit;
     sg__host_memory host;
+    sg__values addresses, halves; /* What is known of numbers: of the host's memory, or not. */
 } comparison;
+
+/* A mark of a value. */
+enum { YES = 1 };
 
 /* What a finding is about: a word of all recordings, or a part of it. */
 typedef struct change {
@@ -126,9 +130,9 @@ static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, 
     if (*out == NULL)
         return status;
     sg__finding_place(*out, x->d->place, x->d->argument, x->offset);
-    (*out)->said.bytes = x->bytes;
-    (*out)->said.before = x->before;
-    (*out)->said.after = x->after;
+    (*out)->bytes = x->bytes;
+    (*out)->before = x->before;
+    (*out)->after = x->after;
     return status;
 }
 
@@ -151,15 +155,15 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
         memcpy(&g[1], &whole->values[x->other], 8);
         snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
     }
-    snprintf(f->said.text, sizeof f->said.text, "changing scalar   %s%s", values, as_double);
-    snprintf(f->said.advice, sizeof f->said.advice, "%s%s",
+    sg__finding_say(f, "changing scalar   %s%s", values, as_double);
+    sg__finding_advise(f, "%s%s",
              x->d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
                                               : "record again for each such value, or make it the same in every step",
              doubtful ? "; if the kernel does not read it there, a third recording of each step shows that it is left over" : "");
     return status;
 }
 
-/* Bytes that are no value of the step's; why says how that shows. */
+/* Bytes that are no value of the step's; why says how that shows, and lives for ever. */
 static stepgraph_status report_unclassified(const comparison *c, const change *x, const char *why)
 {
     stepgraph_status status;
@@ -167,8 +171,7 @@ static stepgraph_status report_unclassified(const comparison *c, const change *x
 
     status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
     if (f != NULL)
-        snprintf(f->said.text, sizeof f->said.text, "unclassified   %llx -> %llx: %s", (unsigned long long)x->before,
-                 (unsigned long long)x->after, why);
+        f->why = why;
     return status;
 }
 
@@ -179,13 +182,16 @@ static stepgraph_status report_noise(const comparison *c, const change *x)
 
 static stepgraph_status report_counter(const comparison *c, const change *x)
 {
-    char why[256];
+    stepgraph_status status;
+    sg__finding *f;
 
-    snprintf(why, sizeof why,
-             "goes on by %d in every recording and stands in a struct of %zu bytes, so it is taken for a counter that was left over there; if the "
-             "kernel reads it, make it a CELL",
-             (int32_t)goes_on_by(c, x->d, 0, x->offset - x->d->offset), x->d->extent);
-    return report_unclassified(c, x, why);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
+    if (f != NULL) {
+        f->why = "so it is taken for a counter that was left over there; if the kernel reads it, make it a CELL";
+        f->goes_on_by = (int32_t)goes_on_by(c, x->d, 0, x->offset - x->d->offset);
+        f->extent = (uint32_t)x->d->extent;
+    }
+    return status;
 }
 
 /* Whether the address was in a block that the host had before the recording began, so that what is in there is older than the step. Commits
@@ -219,16 +225,16 @@ static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdevicept
 }
 
 /* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
-static void advise(const comparison *c, stepgraph_finding *f, const stepgraph_pin *scratch, const char *otherwise)
+static void advise(const comparison *c, sg__finding *f, const stepgraph_pin *scratch, const char *otherwise)
 {
     const stepgraph_pin *former = sg__former_state(c->steps[0]->session, f->before);
 
     if (scratch != NULL)
-        snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
+        sg__finding_advise(f, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
     else if (former != NULL)
-        snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
+        sg__finding_advise(f, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
     else
-        snprintf(f->advice, sizeof f->advice, "%s", otherwise);
+        f->advice = otherwise;
 }
 
 static stepgraph_status report_pointer(const comparison *c, const change *x)
@@ -244,9 +250,9 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
         return status;
     sg__describe_address(one, x->before, x->d->node, before, sizeof before);
     sg__describe_address(other, x->after, x->d->node, after, sizeof after);
-    snprintf(f->said.text, sizeof f->said.text, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
+    sg__finding_say(f, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
              (unsigned long long)x->after, after);
-    advise(c, &f->said, scratch,
+    advise(c, f, scratch,
            x->d->place == SG__WORD_HOST
                ? "give the host function the same argument in every step, or call it outside the step"
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
@@ -260,8 +266,8 @@ static stepgraph_status report_topology(const comparison *c, uint32_t node, cons
 
     status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, true, c->steps[0], node, &f);
     if (f != NULL) {
-        snprintf(f->said.text, sizeof f->said.text, "%s", text);
-        snprintf(f->said.advice, sizeof f->said.advice, "a graph repeats the same nodes: record one graph for each form that the step can take");
+        sg__finding_say(f, "%s", text);
+        f->advice = "a graph repeats the same nodes: record one graph for each form that the step can take";
     }
     return status;
 }
@@ -278,14 +284,14 @@ static stepgraph_status report_source(const comparison *c, size_t index, size_t 
     status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, one, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
-    f->said.bytes = 8;
-    f->said.before = before;
-    f->said.after = after;
+    f->bytes = 8;
+    f->before = before;
+    f->after = after;
     sg__describe_address(one, before, SG__NO_NODE, was, sizeof was);
     sg__describe_address(other, after, SG__NO_NODE, is, sizeof is);
-    snprintf(f->said.text, sizeof f->said.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
+    sg__finding_say(f, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
              one->sources[index].pin->name, before, was, after, is);
-    advise(c, &f->said, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    advise(c, f, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
     return status;
 }
 
@@ -356,13 +362,27 @@ static bool driver_knows(const stepgraph_session *session, uint64_t address)
     return known;
 }
 
-/* An address of the host's own memory, which no kernel can use: page-locked memory is the driver's too. */
-static bool is_host_address(comparison *c, size_t g, uint64_t value)
+/* As is_host_address(), of what the step does not know. */
+static bool is_in_host_memory(comparison *c, uint64_t value)
 {
     const stepgraph_session *session = c->steps[0]->session;
 
-    return value != 0 && like_address(value) && !is_known(c, g, value) && sg__host_memory_holds(&c->host, value, false) &&
-           sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+    return sg__host_memory_holds(&c->host, value, false) && sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+}
+
+/* An address of the host's own memory, which no kernel can use: page-locked memory is the driver's too. The same numbers come again. */
+static bool is_host_address(comparison *c, size_t g, uint64_t value)
+{
+    sg__value *entry;
+
+    if (value == 0 || !like_address(value) || is_known(c, g, value))
+        return false;
+    entry = sg__values_take(&c->addresses, value);
+    if (entry == NULL)
+        return is_in_host_memory(c, value);
+    if (entry->n++ == 0 && is_in_host_memory(c, value))
+        entry->marks = YES;
+    return entry->marks == YES;
 }
 
 static bool is_plain_float(uint32_t bits)
@@ -419,21 +439,29 @@ typedef struct half {
     bool counter;   /* They are, but only of a counter that seems to be left over. */
 } half;
 
+static bool returns_to(comparison *c, uint32_t low)
+{
+    sg__value *entry = low != 0 ? sg__values_take(&c->halves, low) : NULL;
+
+    if (entry == NULL)
+        return low != 0 && sg__host_memory_returns(&c->host, low);
+    if (entry->n++ == 0 && sg__host_memory_returns(&c->host, low))
+        entry->marks = YES;
+    return entry->marks == YES;
+}
+
 /* Four bytes of a large struct that are, in each recording, the lower half of an address in the host's code, where a call returns to. The upper half
  * is missing where the part of the struct that nobody set ends between the two. A value that changes is such a half both before and after in
  * one of fifty thousand cases. */
 static bool is_half_an_address(comparison *c, const half *h)
 {
     const sg__graph_difference *d = h->change.d;
-    uint64_t value, before = 0;
 
-    if (h->bytes != 4 || d->extent <= SMALL_STRUCT)
+    if (h->bytes != 4 || h->counter || d->extent <= SMALL_STRUCT)
         return false;
-    for (size_t g = 0; g < c->n; g++, before = value) {
-        value = part_of(d, g, h->change.offset - d->offset, 4);
-        if ((g == 0 || value != before) && !sg__host_memory_returns(&c->host, (uint32_t)value))
+    for (size_t g = 0; g < c->n; g++)
+        if (!returns_to(c, (uint32_t)part_of(d, g, h->change.offset - d->offset, 4)))
             return false;
-    }
     return true;
 }
 
@@ -634,6 +662,8 @@ static stepgraph_status compare(comparison *c)
         status = sg__audit_finish(c->audit);
     c->audit->summary.compare_ns = sg__audit_clock() - began;
     sg__host_memory_free(&c->host);
+    sg__values_free(&c->addresses);
+    sg__values_free(&c->halves);
     free(c->by_time);
     free(graphs);
     return status;
@@ -664,6 +694,8 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);
+    sg__values_init(&c.addresses);
+    sg__values_init(&c.halves);
     c.audit = sg__audit_new(title);
     if (c.audit == NULL)
         return STEPGRAPH_ERR_MEMORY;

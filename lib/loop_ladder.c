@@ -144,7 +144,7 @@ bool sg__step_escaped(const stepgraph_step *step)
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)
 {
     if (step->audit != NULL)
-        keep_audit(lane, sg__audit_copy(step->audit));
+        keep_audit(lane, sg__audit_hold(step->audit));
 }
 
 static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, char *words, size_t bytes)

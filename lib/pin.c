@@ -168,6 +168,7 @@ static stepgraph_status index_pin(stepgraph_pin *pin)
     memmove(&session->pins[index + 1], &session->pins[index], (session->n_pins - index) * sizeof *session->pins);
     session->pins[index] = pin;
     session->n_pins++;
+    session->registry++;
     session->pin_stats.pins++;
     session->pin_stats.pin_bytes += pin->bytes;
     return STEPGRAPH_OK;
@@ -238,6 +239,7 @@ stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
     index = sg__pin_index(session, pin->address);
     memmove(&session->pins[index], &session->pins[index + 1], (session->n_pins - index - 1) * sizeof *session->pins);
     session->n_pins--;
+    session->registry++;
     session->pin_stats.pins--;
     session->pin_stats.pin_bytes -= pin->bytes;
     free_pin(pin);

@@ -340,6 +340,7 @@ static void release(stepgraph_session *session)
     }
     sg__arenas_free(session);
     free(session->pins);
+    free(session->extents);
     free(session->ranges);
     sg__allocations_free(&session->seen);
 }

@@ -18,6 +18,10 @@
 typedef struct sg__bank sg__bank;
 typedef struct sg__arenas sg__arenas;
 
+typedef struct sg__extent {
+    CUdeviceptr start, end;
+} sg__extent;
+
 /* Launches by kind, from one source. Followed by so much that two counters never share a cache line: threads that count at once would wait
  * for each other. */
 typedef struct sg__counter {
@@ -52,6 +56,9 @@ struct stepgraph_session {
     /* Pins: by address, for resolving what a graph points to. */
     stepgraph_pin **pins;
     size_t n_pins, pins_room;
+    uint64_t registry;         /* Grows when a pin comes or goes. */
+    sg__extent *extents;       /* Of the pins, in their order, */
+    uint64_t extents_registry; /* as of this state of the registry. */
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
 

@@ -9,6 +9,7 @@
 /* A graph as it is read. */
 typedef struct reader {
     const sg__driver *driver;
+    sg__values *values; /* NULL: they are not counted. */
     sg__graph_settle_fn settle;
     void *user;
     sg__graph *out;
@@ -18,6 +19,27 @@ typedef struct reader {
 static bool may_be_address(uint64_t value)
 {
     return value >= 0x10000 && value < (uint64_t)1 << 57;
+}
+
+/* A step of a fingerprint: words at different places do not stand for each other. Prints are of this process, and nobody makes them collide
+ * on purpose. */
+static uint64_t print_add(uint64_t print, uint64_t word, uint64_t place)
+{
+    uint64_t mixed = (word ^ place * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+
+    return print + (mixed ^ mixed >> 32);
+}
+
+static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    const uint64_t words[] = {(uintptr_t)params->func, params->gridDimX | (uint64_t)params->gridDimY << 32,
+                              params->gridDimZ | (uint64_t)params->blockDimX << 32, params->blockDimY | (uint64_t)params->blockDimZ << 32,
+                              params->sharedMemBytes};
+    uint64_t print = 0;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        print = print_add(print, words[i], ~(uint64_t)i);
+    return print;
 }
 
 /* Make room for one more item of `bytes` in an array that grows by doubling. */
@@ -56,12 +78,55 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
+static bool is_settled(const reader *r, uint64_t value)
+{
+    sg__value *entry;
+
+    if (r->values != NULL) {
+        entry = sg__values_find(r->values, value);
+        if (entry != NULL) {
+            entry->n++;
+            return true;
+        }
+        entry = sg__values_take(r->values, value);
+        if (entry != NULL)
+            entry->n = 1;
+    }
+    return r->settle != NULL && r->settle(r->user, value);
+}
+
+/* Keep what may be an address in it, and put all of it into the node's print. */
+static stepgraph_status read_argument(const reader *r, const sg__arguments *arguments, uint16_t index, uint64_t *print)
+{
+    const unsigned char *argument = sg__argument(arguments, index);
+    const size_t bytes = arguments->layout->arguments[index].bytes;
+    const uint64_t place = (uint64_t)index << 32;
+    stepgraph_status status = STEPGRAPH_OK;
+    uint64_t value, sum = *print;
+    size_t at = 0;
+
+    for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
+        memcpy(&value, argument + at, sizeof value);
+        sum = print_add(sum, value, place + at);
+        if (may_be_address(value) && !is_settled(r, value))
+            status = add_word(r->out, (sg__graph_word){.value = value, .place = SG__WORD_ARGUMENT, .argument = index, .offset = (uint32_t)at});
+    }
+    if (argument != NULL && at < bytes) {
+        value = 0;
+        memcpy(&value, argument + at, bytes - at);
+        sum = print_add(sum, value, place + at);
+    }
+    *print = sum;
+    return status;
+}
+
 static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
 {
     sg__graph *out = r->out;
     sg__graph_node *node = &out->nodes[out->n_nodes - 1];
     sg__arguments arguments;
     stepgraph_status status;
+    uint64_t print;
 
     memset(&arguments, 0, sizeof arguments);
     SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
@@ -74,19 +139,11 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
         return add_unread(out);
     sg__arguments_open(&arguments);
 
-    for (uint16_t i = 0; i < arguments.layout->n; i++) {
-        const unsigned char *argument = sg__argument(&arguments, i);
-        for (size_t at = 0; argument != NULL && at + 8 <= arguments.layout->arguments[i].bytes; at += 8) {
-            sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
-            memcpy(&word.value, argument + at, sizeof word.value);
-            if (!may_be_address(word.value) || (r->settle != NULL && r->settle(r->user, word.value)))
-                continue;
-            status = add_word(out, word);
-            if (status != STEPGRAPH_OK)
-                return status;
-        }
-    }
-    return STEPGRAPH_OK;
+    print = print_of_shape(&arguments.params);
+    for (uint16_t i = 0; i < arguments.layout->n && status == STEPGRAPH_OK; i++)
+        status = read_argument(r, &arguments, i, &print);
+    node->print = print != 0 ? print : 1;
+    return status;
 
 fail:
     return status;
@@ -255,7 +312,13 @@ fail:
 
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
-    const reader r = {.driver = driver, .settle = settle, .user = user, .out = out};
+    return sg__graph_read_values(driver, graph, NULL, settle, user, out);
+}
+
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out)
+{
+    const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
 
     memset(out, 0, sizeof *out);
     out->handle = graph;

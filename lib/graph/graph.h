@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "layout.h"
+#include "values.h"
 
 typedef struct sg__graph_node {
     CUgraphNode handle;
@@ -14,6 +15,7 @@ typedef struct sg__graph_node {
     uint32_t top;        /* Index of the node, or of the child graph it is in, among the nodes that were recorded. */
     CUfunction function; /* Of a kernel node. */
     const sg__layout *layout; /* Of its kernel, with the name; NULL of other nodes. */
+    uint64_t print;      /* Of a kernel node whose arguments were read: kernel, shape and arguments in one number. 0: of none. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */
@@ -60,11 +62,16 @@ typedef struct sg__graph {
     sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
-/* Whether it is known already what the word of a kernel's argument is, so that it needs no keeping: most are. */
+/* Whether the word of a kernel's argument needs no keeping. */
 typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
 
 /* Read everything. settle: NULL keeps all words. The graph is not under capture. Free the result also after a failure. */
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);
+
+/* The same, but settle is asked once about each number, and only the word where it stands first may be kept. values, empty before, then tells how
+ * often each one stands in arguments. (Where there is no memory to remember it, a number is taken for a new one each time.) */
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
 /* Forget the words, which are many; the nodes stay. */
