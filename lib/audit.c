@@ -57,15 +57,15 @@ void stepgraph_audit_destroy(stepgraph_audit *audit)
     free(audit);
 }
 
-/* Room for one more; NULL: there is none, for one that is no fault or in host memory. */
-static sg__finding *room_for(stepgraph_audit *audit, bool fault)
+/* Room for one more; NULL: there is none, for a note or in host memory. */
+static sg__finding *room_for(stepgraph_audit *audit, sg__weight weight)
 {
     size_t at = (size_t)audit->summary.kept;
 
     if (at == SG__FINDINGS_KEPT) {
-        if (!fault || audit->notes == 0)
+        if (weight == SG__NOTE || audit->notes == 0)
             return NULL;
-        for (at = audit->scanned != 0 ? audit->scanned : at; audit->findings[--at].fault;)
+        for (at = audit->scanned != 0 ? audit->scanned : at; audit->findings[--at].weight != SG__NOTE;)
             ;
         audit->scanned = at;
         drop_finding(&audit->findings[at]);
@@ -103,20 +103,21 @@ static const char *stage_name(stepgraph_audit *audit, const char *name)
     return made->name;
 }
 
-stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind kind, bool fault, const stepgraph_step *step,
+stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind kind, sg__weight weight, const stepgraph_step *step,
                                uint32_t node, sg__finding **out)
 {
-    sg__finding *finding = room_for(audit, fault);
+    sg__finding *finding = room_for(audit, weight);
     const sg__graph_node *about = node < step->read.n_nodes ? &step->read.nodes[node] : NULL;
 
     *out = finding;
     audit->summary.findings++;
-    audit->summary.faults += fault ? 1 : 0;
+    audit->summary.faults += weight == SG__FAULT ? 1 : 0;
+    audit->summary.doubtful += weight == SG__DOUBTFUL ? 1 : 0;
     if (finding == NULL)
         return audit->summary.kept == SG__FINDINGS_KEPT ? STEPGRAPH_OK
                                                         : sg__fail_memory("host", 2 * audit->room * sizeof *finding);
-    audit->notes += fault ? 0 : 1;
-    *finding = (sg__finding){.kind = kind, .fault = fault, .node = node, .node_kind = "", .advice = ""};
+    audit->notes += weight == SG__NOTE ? 1 : 0;
+    *finding = (sg__finding){.kind = kind, .weight = weight, .node = node, .node_kind = "", .advice = ""};
     if (about != NULL && about->layout != NULL && about->layout->name != NULL)
         finding->name = sg__name_hold(about->layout->name);
     else if (about != NULL)
@@ -175,14 +176,14 @@ uint64_t sg__audit_clock(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Faults first, then in the order of the nodes. */
+/* Faults first, then what is in doubt, and each in the order of the nodes. */
 static int by_weight(const void *a, const void *b)
 {
     const sg__finding *p = *(sg__finding *const *)a, *q = *(sg__finding *const *)b;
     uint32_t x = sg__finding_argument(p), y = sg__finding_argument(q);
 
-    if (p->fault != q->fault)
-        return p->fault > q->fault ? -1 : 1;
+    if (p->weight != q->weight)
+        return p->weight > q->weight ? -1 : 1;
     if (p->node != q->node)
         return p->node < q->node ? -1 : 1;
     if (x != y)

@@ -15,10 +15,12 @@
 /* Findings that are kept; all are counted. */
 #define SG__FINDINGS_KEPT 1000u
 
+typedef enum sg__weight { SG__NOTE, SG__DOUBTFUL, SG__FAULT } sg__weight;
+
 /* A finding as it is kept: what it says is put into words when somebody reads the report. */
 typedef struct sg__finding {
     stepgraph_finding_kind kind;
-    bool fault;
+    sg__weight weight;
     bool placed; /* About a word: place says where it stands, */
     sg__word_place place;
     uint32_t part; /* and this which argument, or which part of a shape it is. */
@@ -48,9 +50,8 @@ struct stepgraph_audit {
     sg__finding *findings;
     size_t room;
     sg__stage_name *stages;
-    bool doubtful;       /* It accuses a value in a large struct, of too few recordings to be sure that somebody sets it. */
-    uint64_t notes;      /* Those that are kept and no fault. */
-    size_t scanned;      /* From here on there are none, once faults have begun to take their place; 0: they have not. */
+    uint64_t notes;      /* Those that are kept and no more than that. */
+    size_t scanned;      /* From here on there are none, once weightier ones have begun to take their place; 0: they have not. */
     sg__finding **order; /* As they are read. Made by sg__audit_finish(). */
     stepgraph_audit_summary summary;
     pthread_mutex_t lock;    /* Several threads may read. What follows is made by the first that does. */
@@ -61,9 +62,9 @@ struct stepgraph_audit {
 /* An empty report. NULL: no host memory, and words in the record. */
 stepgraph_audit *sg__audit_new(const char *title);
 
-/* Count a finding and begin it: name and stage. *out is NULL where so many are kept already that nobody will read it; faults take
- * the place of those that are none. It is to be given a text, or why. */
-stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind kind, bool fault, const stepgraph_step *step,
+/* Count a finding and begin it: name and stage. *out is NULL where so many are kept already that nobody will read it; others take
+ * the place of notes. It is to be given a text, or why. */
+stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind kind, sg__weight weight, const stepgraph_step *step,
                                uint32_t node, sg__finding **out);
 
 /* It is about a word: its text will begin with "node 31  adam  arg 0 +8   ". */

@@ -60,7 +60,7 @@ static stepgraph_status record_and_compare(stepgraph_session *session, const ste
 
     if (status == STEPGRAPH_OK)
         status = stepgraph_audit_compare_many(FIRST_RECORDINGS / 2, steps[0], FIRST_RECORDINGS / 2, steps[1], &audit);
-    if (status == STEPGRAPH_OK && audit->doubtful) {
+    if (status == STEPGRAPH_OK && audit->summary.doubtful > 0) {
         stepgraph_audit_destroy(audit);
         status = record_some(session, config, FIRST_RECORDINGS, MOST_RECORDINGS, steps);
         if (status == STEPGRAPH_OK)

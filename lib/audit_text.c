@@ -67,7 +67,8 @@ static void put_into_words(const sg__finding *finding, stepgraph_finding *said)
 
     *said = (stepgraph_finding){.size = sizeof *said,
                                 .kind = finding->kind,
-                                .fault = finding->fault,
+                                .fault = finding->weight == SG__FAULT,
+                                .doubtful = finding->weight == SG__DOUBTFUL,
                                 .node = finding->node,
                                 .argument = sg__finding_argument(finding),
                                 .offset = finding->offset,
@@ -126,7 +127,7 @@ typedef struct groups {
 
 static bool say_the_same(const sg__finding *a, const sg__finding *b)
 {
-    return a->placed && b->placed && a->kind == b->kind && a->fault == b->fault && a->place == b->place && a->part == b->part &&
+    return a->placed && b->placed && a->kind == b->kind && a->weight == b->weight && a->place == b->place && a->part == b->part &&
            a->offset == b->offset && a->before == b->before && a->after == b->after && a->name == b->name && a->node_kind == b->node_kind &&
            a->why == b->why && a->goes_on_by == b->goes_on_by && a->extent == b->extent && (a->text == b->text || (a->text != NULL && b->text != NULL && strcmp(a->text, b->text) == 0));
 }
@@ -171,10 +172,13 @@ static void write_text(const stepgraph_audit *audit, sg__text *b)
     const stepgraph_finding *before = NULL;
     groups g;
 
-    if (s->faults == 0)
-        sg__text_add(b, "%s: no fault found", audit->title);
+    if (s->faults > 0)
+        sg__text_add(b, "%s%s cannot be replayed: %llu fault%s", audit->title, audit->recordings > 0 ? "," : "", (unsigned long long)s->faults,
+                     s->faults != 1 ? "s" : "");
     else
-        sg__text_add(b, "%s%s cannot be replayed: %llu fault%s", audit->title, audit->recordings > 0 ? "," : "", (unsigned long long)s->faults, s->faults != 1 ? "s" : "");
+        sg__text_add(b, "%s: no %sfault found", audit->title, s->doubtful > 0 ? "clear " : "");
+    if (s->doubtful > 0)
+        sg__text_add(b, ", and %llu finding%s in doubt", (unsigned long long)s->doubtful, s->doubtful != 1 ? "s" : "");
     sg__text_add(b, " (%llu nodes, %llu kernels, ", (unsigned long long)s->nodes, (unsigned long long)s->kernels);
     if (audit->recordings > 0)
         sg__text_add(b, "%llu bytes compared in %u recordings)", (unsigned long long)s->bytes, audit->recordings);
@@ -190,7 +194,7 @@ static void write_text(const stepgraph_audit *audit, sg__text *b)
         /* The same advice once for a run of findings. */
         if (before != NULL && before->advice[0] != '\0' && strcmp(f->advice, before->advice) != 0)
             sg__text_add(b, "\n      %s", before->advice);
-        sg__text_add(b, "\n  %s%s", f->fault != 0 ? "" : "(no fault) ", f->text);
+        sg__text_add(b, "\n  %s%s", f->fault != 0 ? "" : f->doubtful != 0 ? "(in doubt) " : "(no fault) ", f->text);
         if (g.size[i] > 1)
             append_nodes(audit, &g, i, b);
         before = f;
@@ -209,10 +213,10 @@ static void write_json(const stepgraph_audit *audit, sg__text *b)
     sg__text_add(b, "{\"title\": ");
     sg__text_quoted(b, audit->title);
     sg__text_add(b,
-           ", \"faults\": %llu, \"findings\": %llu, \"nodes\": %llu, \"kernels\": %llu, \"unread\": %llu, \"addresses\": %llu, "
+           ", \"faults\": %llu, \"doubtful\": %llu, \"findings\": %llu, \"nodes\": %llu, \"kernels\": %llu, \"unread\": %llu, \"addresses\": %llu, "
            "\"in_pins\": %llu, "
            "\"in_graph\": %llu, \"bytes\": %llu, \"read_ns\": %llu, \"compare_ns\": %llu, \"list\": [",
-           (unsigned long long)s->faults, (unsigned long long)s->findings, (unsigned long long)s->nodes,
+           (unsigned long long)s->faults, (unsigned long long)s->doubtful, (unsigned long long)s->findings, (unsigned long long)s->nodes,
            (unsigned long long)s->kernels, (unsigned long long)s->unread, (unsigned long long)s->addresses,
            (unsigned long long)s->in_pins, (unsigned long long)s->in_graph, (unsigned long long)s->bytes,
            (unsigned long long)s->read_ns, (unsigned long long)s->compare_ns);
@@ -220,7 +224,7 @@ static void write_json(const stepgraph_audit *audit, sg__text *b)
         const stepgraph_finding *f = &audit->said[i];
         sg__text_add(b, "%s\n  {\"kind\": ", i > 0 ? "," : "");
         sg__text_quoted(b, kind_names[f->kind]);
-        sg__text_add(b, ", \"fault\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false",
+        sg__text_add(b, ", \"fault\": %s, \"doubtful\": %s, \"node\": %lld, \"argument\": %lld, \"offset\": %u, \"bytes\": %u", f->fault != 0 ? "true" : "false", f->doubtful != 0 ? "true" : "false",
                f->node != UINT32_MAX ? (long long)f->node : -1, f->argument != UINT32_MAX ? (long long)f->argument : -1, f->offset, f->bytes);
         sg__text_add(b, ", \"before\": \"0x%llx\", \"after\": \"0x%llx\", \"name\": ", (unsigned long long)f->before, (unsigned long long)f->after);
         sg__text_quoted(b, f->node_name);

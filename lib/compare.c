@@ -10,6 +10,8 @@
 /* A struct beyond this is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
 enum { SMALL_STRUCT = 64 };
 
+#define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
+
 typedef struct comparison {
     const stepgraph_step **steps; /* Recordings of step k, then those of step k + 1. */
     size_t n_a, n;
@@ -91,6 +93,23 @@ static bool is_well_known(const comparison *c)
     return c->n_a > 2 && c->n - c->n_a > 2;
 }
 
+/* Bytes that a host may well leave as they are: in a large struct; or the one byte of a functor without members, unless it is true or false. */
+static bool may_be_left_over(const comparison *c, const sg__graph_difference *d)
+{
+    if (d->place != SG__WORD_ARGUMENT || d->extent != 1)
+        return d->place == SG__WORD_ARGUMENT && d->extent > SMALL_STRUCT;
+    for (size_t g = 0; g < c->n; g++)
+        if (d->values[g] > 1)
+            return true;
+    return false;
+}
+
+/* A fault, unless it may be left over and was not seen often enough to be sure that it is not. */
+static sg__weight weight_of(const comparison *c, const sg__graph_difference *d)
+{
+    return is_well_known(c) || !may_be_left_over(c, d) ? SG__FAULT : SG__DOUBTFUL;
+}
+
 /* Both steps were recorded more than once, and each time the value was that of the step. */
 static bool is_told_by_step(const comparison *c, const sg__graph_difference *d)
 {
@@ -123,9 +142,9 @@ static void describe_scalars(const change *x, char *text, size_t bytes)
 }
 
 /* A finding about a change; *out is NULL where nobody will read it. */
-static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, bool fault, const change *x, sg__finding **out)
+static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, sg__weight weight, const change *x, sg__finding **out)
 {
-    stepgraph_status status = sg__audit_add(c->audit, kind, fault, c->steps[0], x->d->node, out);
+    stepgraph_status status = sg__audit_add(c->audit, kind, weight, c->steps[0], x->d->node, out);
 
     if (*out == NULL)
         return status;
@@ -139,14 +158,13 @@ static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, 
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
 static stepgraph_status report_scalar(const comparison *c, const change *x, const sg__graph_difference *whole)
 {
-    const bool doubtful = x->d->extent > SMALL_STRUCT && !is_well_known(c);
+    const sg__weight weight = weight_of(c, x->d);
     char values[256], as_double[128] = "";
     stepgraph_status status;
     sg__finding *f;
     double g[2];
 
-    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, true, x, &f);
-    c->audit->doubtful |= doubtful;
+    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, weight, x, &f);
     if (f == NULL)
         return status;
     describe_scalars(x, values, sizeof values);
@@ -159,7 +177,7 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
     sg__finding_advise(f, "%s%s",
              x->d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
                                               : "record again for each such value, or make it the same in every step",
-             doubtful ? "; if the kernel does not read it there, a third recording of each step shows that it is left over" : "");
+             weight == SG__DOUBTFUL ? IN_DOUBT : "");
     return status;
 }
 
@@ -169,7 +187,7 @@ static stepgraph_status report_unclassified(const comparison *c, const change *x
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, SG__NOTE, x, &f);
     if (f != NULL)
         f->why = why;
     return status;
@@ -185,7 +203,7 @@ static stepgraph_status report_counter(const comparison *c, const change *x)
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, SG__NOTE, x, &f);
     if (f != NULL) {
         f->why = "so it is taken for a counter that was left over there; if the kernel reads it, make it a CELL";
         f->goes_on_by = (int32_t)goes_on_by(c, x->d, 0, x->offset - x->d->offset);
@@ -241,11 +259,14 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
     const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after, x->d->node);
+    sg__weight weight = scratch != NULL ? SG__NOTE : weight_of(c, x->d);
     char before[160], after[160];
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, x, &f);
+    if (weight == SG__FAULT && may_be_left_over(c, x->d) && noise_of(c, x->d, 0, 8) != 0)
+        weight = SG__DOUBTFUL; /* Or it moves each time it is recorded: only a check can tell. */
+    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, weight, x, &f);
     if (f == NULL)
         return status;
     sg__describe_address(one, x->before, x->d->node, before, sizeof before);
@@ -253,7 +274,9 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
     sg__finding_say(f, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
              (unsigned long long)x->after, after);
     advise(c, f, scratch,
-           x->d->place == SG__WORD_HOST
+           weight == SG__DOUBTFUL
+               ? "pin what it is, or note the blocks of the host's pool" IN_DOUBT
+           : x->d->place == SG__WORD_HOST
                ? "give the host function the same argument in every step, or call it outside the step"
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
     return status;
@@ -264,7 +287,7 @@ static stepgraph_status report_topology(const comparison *c, uint32_t node, cons
     stepgraph_status status;
     sg__finding *f;
 
-    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, true, c->steps[0], node, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, SG__FAULT, c->steps[0], node, &f);
     if (f != NULL) {
         sg__finding_say(f, "%s", text);
         f->advice = "a graph repeats the same nodes: record one graph for each form that the step can take";
@@ -281,7 +304,7 @@ static stepgraph_status report_source(const comparison *c, size_t index, size_t 
     stepgraph_status status;
     sg__finding *f;
 
-    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, one, SG__NO_NODE, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL ? SG__FAULT : SG__NOTE, one, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
     f->bytes = 8;
@@ -534,11 +557,7 @@ static stepgraph_status classify_in_struct(comparison *c, const change *x)
  * struct without members happens to hold. */
 static stepgraph_status classify_whole(comparison *c, const change *x)
 {
-    bool truth = true;
-
-    for (size_t g = 0; g < c->n; g++)
-        truth &= x->d->values[g] <= 1;
-    if (x->bytes == 1 && !truth && noise_of(c, x->d, 0, 1) != 0)
+    if (x->bytes == 1 && may_be_left_over(c, x->d) && noise_of(c, x->d, 0, 1) != 0)
         return report_noise(c, x);
     return is_left_over(c, x) ? report_left_over(c, x) : report_scalar(c, x, NULL);
 }

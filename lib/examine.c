@@ -70,9 +70,9 @@ static const char *advice(stepgraph_finding_kind kind)
     }
 }
 
-static stepgraph_status begin(sg__examination *e, stepgraph_finding_kind kind, bool fault, uint32_t node, sg__finding **out)
+static stepgraph_status begin(sg__examination *e, stepgraph_finding_kind kind, sg__weight weight, uint32_t node, sg__finding **out)
 {
-    stepgraph_status status = sg__audit_add(e->audit, kind, fault, e->step, node, out);
+    stepgraph_status status = sg__audit_add(e->audit, kind, weight, e->step, node, out);
 
     if (*out != NULL)
         (*out)->advice = advice(kind);
@@ -81,12 +81,12 @@ static stepgraph_status begin(sg__examination *e, stepgraph_finding_kind kind, b
 
 stepgraph_status sg__examine_add(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
 {
-    return begin(e, kind, (e->step->flags & sg__examine_permission(kind)) == 0, node, out);
+    return begin(e, kind, (e->step->flags & sg__examine_permission(kind)) == 0 ? SG__FAULT : SG__NOTE, node, out);
 }
 
 stepgraph_status sg__examine_note(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
 {
-    return begin(e, kind, false, node, out);
+    return begin(e, kind, SG__NOTE, node, out);
 }
 
 void sg__examine_say(sg__finding *finding, const char *format, ...)

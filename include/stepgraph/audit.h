@@ -60,10 +60,12 @@ typedef struct stepgraph_finding {
     char stage[64];      /**< The stage that the node belongs to; "". */
     char text[512];      /**< One line: what, where, which buffers. */
     char advice[256];    /**< One line: what to do. */
+    uint32_t doubtful;   /**< 1: no fault as far as anybody can tell from so few recordings, and perhaps one. 0: a fault, or none. */
+    uint32_t reserved;   /**< 0. */
 } stepgraph_finding;
 
 /** An empty finding. */
-#define STEPGRAPH_FINDING_INIT { sizeof(stepgraph_finding), 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { 0 } }
+#define STEPGRAPH_FINDING_INIT { sizeof(stepgraph_finding), 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { 0 }, 0, 0 }
 
 /** What was looked at. Begin with #STEPGRAPH_AUDIT_SUMMARY_INIT. */
 typedef struct stepgraph_audit_summary {
@@ -80,10 +82,11 @@ typedef struct stepgraph_audit_summary {
     uint64_t bytes;         /**< Argument bytes compared. */
     uint64_t read_ns;       /**< Host time that end took to read the recording back and to audit it; of a comparison: of its recordings together. */
     uint64_t compare_ns;    /**< Host time of comparing them; 0 where there is one recording only. */
+    uint64_t doubtful;      /**< Findings that are in doubt, and not among the faults. */
 } stepgraph_audit_summary;
 
 /** An empty summary. */
-#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * What stepgraph_step_end() found in one recording.

@@ -119,8 +119,9 @@ int take_again(CUdeviceptr address, size_t bytes);
 #define NOWHERE UINT32_MAX
 
 /* Exactly one finding of this kind stands at this place, with this weight, name and advice, and its text has all the words. */
+enum { DOUBTFUL = 2 };
 struct wanted {
-    uint32_t kind, fault, node;
+    uint32_t kind, fault, node; /* fault: 0, 1 or DOUBTFUL. */
     const char *name;
     uint32_t argument, offset;
     const char *advice;
@@ -130,6 +131,10 @@ stepgraph_finding found(const stepgraph_audit *report, const struct wanted *want
 /* FOUND(report, FREED, 3, "adam", 1, 0, "keep", "words", ...): a fault. */
 #define FOUND(report, kind, node, name, argument, offset, advice, ...)                                                           \
     found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, 1, node, name, argument, offset, advice},                           \
+          (const char *const[]){__VA_ARGS__, NULL})
+/* The same, but in doubt. */
+#define DOUBTED(report, kind, node, name, argument, offset, advice, ...)                                                         \
+    found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, DOUBTFUL, node, name, argument, offset, advice},                    \
           (const char *const[]){__VA_ARGS__, NULL})
 /* The same, but no fault. */
 #define NOTED(report, kind, node, name, argument, offset, advice, ...)                                                           \
