@@ -396,6 +396,23 @@ bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, C
     return true;
 }
 
+bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes)
+{
+    const blocks *noted;
+    size_t index;
+
+    if (session->arenas == NULL)
+        return false;
+    noted = &session->arenas->noted;
+    index = live_index(noted, start);
+    if (index < noted->n_live && noted->live[index]->block.start < start + bytes)
+        return true;
+    for (size_t i = 0; i < noted->n_ended; i++)
+        if (noted->ended[i].record->block.start - start < bytes)
+            return true;
+    return false;
+}
+
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)
 {
     const sg__block *found;

@@ -28,6 +28,9 @@ typedef struct sg__block {
  */
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
 
+/* Whether the host has noted blocks in that memory, which lies in no arena. */
+bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes);
+
 /* The next part of an arena's memory, from an address on, that no block holds now: what may be overwritten. False: there is none. */
 bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, CUdeviceptr from, CUdeviceptr *start_out, uint64_t *bytes_out);
 

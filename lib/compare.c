@@ -7,9 +7,6 @@
 #include "audit_p.h"
 #include "structs.h"
 
-/* A struct beyond this is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
-enum { SMALL_STRUCT = 64 };
-
 #define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
 
 typedef struct comparison {
@@ -97,7 +94,7 @@ static bool is_well_known(const comparison *c)
 static bool may_be_left_over(const comparison *c, const sg__graph_difference *d)
 {
     if (d->place != SG__WORD_ARGUMENT || d->extent != 1)
-        return d->place == SG__WORD_ARGUMENT && d->extent > SMALL_STRUCT;
+        return d->place == SG__WORD_ARGUMENT && d->extent > SG__SMALL_STRUCT;
     for (size_t g = 0; g < c->n; g++)
         if (d->values[g] > 1)
             return true;
@@ -480,7 +477,7 @@ static bool is_half_an_address(comparison *c, const half *h)
 {
     const sg__graph_difference *d = h->change.d;
 
-    if (h->bytes != 4 || h->counter || d->extent <= SMALL_STRUCT)
+    if (h->bytes != 4 || h->counter || d->extent <= SG__SMALL_STRUCT)
         return false;
     for (size_t g = 0; g < c->n; g++)
         if (!returns_to(c, (uint32_t)part_of(d, g, h->change.offset - d->offset, 4)))
@@ -511,8 +508,8 @@ static half look_at_half(const comparison *c, const sg__graph_difference *d, uin
         h.bytes = bytes;
     } else if (bytes == 4 && is_steady(c, d, at)) {
         h.bytes = bytes;
-        h.counter = d->extent > SMALL_STRUCT;
-    } else if (d->extent <= SMALL_STRUCT) {
+        h.counter = d->extent > SG__SMALL_STRUCT;
+    } else if (d->extent <= SG__SMALL_STRUCT) {
         while ((noise >> 8 * n & 0xff) == 0)
             n++;
         h.bytes = n > 0 && changes(c, d, at, n, &h.change) ? n : 0;

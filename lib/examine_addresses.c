@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "examine_p.h"
 #include "extents.h"
 
@@ -44,20 +45,12 @@ static bool of_host_copy(const sg__examination *e, const sg__graph_word *word)
            (at + 1 < graph->n_words && word[1].node == word->node && is_host(e, &word[1]));
 }
 
-/* Memory that no pin covers: what the driver says, remembered in the step. */
-static stepgraph_status remember(sg__examination *e, const sg__graph_word *word, bool *known)
+/* Memory that no pin covers: what the driver says of it, remembered in the step. */
+static sg__allocation *remember(sg__examination *e, const sg__graph_word *word, sg__allocation *item)
 {
-    stepgraph_step *step = e->step;
-    sg__allocation item, *kept;
-    stepgraph_status status = sg__allocation_ask(step->session->driver, word->value, &item);
-
-    *known = status == STEPGRAPH_OK && item.type != 0;
-    if (!*known)
-        return status;
-    item.node = word->node;
-    item.copied = of_host_copy(e, word);
-    kept = sg__allocation_add(&step->allocations, &item);
-    return kept != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+    item->node = word->node;
+    item->copied = of_host_copy(e, word);
+    return sg__allocation_add(&e->step->allocations, item);
 }
 
 static int by_former(const void *a, const void *b)
@@ -161,9 +154,13 @@ static stepgraph_status examine_reach(sg__examination *e, const sg__graph_word *
 /* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
 static stepgraph_status watch_pin(sg__examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
 {
-    bool known;
+    stepgraph_status status;
+    sg__allocation item;
 
-    return pin->adopted && pin->verifiable && of_host_copy(e, word) ? remember(e, word, &known) : STEPGRAPH_OK;
+    if (!pin->adopted || !pin->verifiable || !of_host_copy(e, word))
+        return STEPGRAPH_OK;
+    status = sg__allocation_ask(e->step->session->driver, word->value, &item);
+    return status != STEPGRAPH_OK || item.type == 0 || remember(e, word, &item) != NULL ? status : STEPGRAPH_ERR_MEMORY;
 }
 
 /* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
@@ -209,6 +206,30 @@ static bool later(sg__examination *e, const sg__graph_word *word, uint32_t n)
     return e->each = true;
 }
 
+/* Whether the host notes its blocks, and has none there. */
+static bool is_given_back(const sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation)
+{
+    const stepgraph_session *session = e->step->session;
+    sg__block block;
+
+    return sg__arena_notes(session, allocation->start, allocation->bytes) &&
+           !sg__arena_block_at(session, word->value, e->step->read.nodes[word->node].top, &block);
+}
+
+/* An address that an earlier call has left over in a large struct: one where nothing can stand, or that was given back since. What stands in a smaller
+ * argument is meant. The second reading looks at each place where they do not agree. */
+static bool is_left_over(sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation, uint32_t n)
+{
+    const bool odd = word->value % 4 != 0;
+    const sg__value *entry = sg__values_find(&e->values, word->value);
+
+    if (!odd && !is_given_back(e, word, allocation))
+        return false;
+    if (n > 1 && odd && entry != NULL && (entry->marks & SG__VALUE_SET) == 0)
+        return true;
+    return later(e, word, n) || e->step->read.nodes[word->node].layout->arguments[word->argument].bytes > SG__SMALL_STRUCT;
+}
+
 /* An address outside the registry. What is allowed is named once for each allocation, not thousands of times. */
 static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_word *word, sg__allocation *allocation, uint32_t n)
 {
@@ -241,25 +262,28 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
 {
     const bool argument = word->place == SG__WORD_ARGUMENT;
     stepgraph_audit_summary *summary = &e->audit->summary;
+    sg__allocation item, *allocation;
     stepgraph_status status;
     sg__place where;
-    bool known;
 
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if (argument && (where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
     if (where.where == SG__NOWHERE) {
-        status = remember(e, word, &known);
+        status = sg__allocation_ask(e->step->session->driver, word->value, &item);
         if (status != STEPGRAPH_OK)
             return status;
-        if (!known && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
+        if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
             return STEPGRAPH_OK; /* A number. */
-        if (!known)
+        if (item.type == 0)
             return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
-        where = sg__resolve(e->step, word->value);
     }
-    if (where.where == SG__IN_ALLOCATION)
-        return examine_allocation(e, word, &e->step->allocations.items[where.allocation - e->step->allocations.items], n);
+    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION) {
+        if (argument && is_left_over(e, word, where.where == SG__NOWHERE ? &item : where.allocation, n))
+            return STEPGRAPH_OK;
+        allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
+        return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
+    }
     if (where.where == SG__IN_TABLE && later(e, word, n))
         return STEPGRAPH_OK;
     summary->addresses += n;
@@ -287,7 +311,7 @@ static bool settle(void *user, uint64_t value)
     e->used[pin] = true;
     entry = sg__values_find(&e->values, value);
     if (entry != NULL)
-        entry->marks = SG__VALUE_IN_PIN;
+        entry->marks |= SG__VALUE_IN_PIN;
     else
         e->audit->summary.in_pins++; /* It could not be remembered. */
     return true;
@@ -364,11 +388,12 @@ stepgraph_status sg__examine_read(sg__examination *e)
     e->used = calloc(session->n_pins + 1, sizeof *e->used);
     if (e->used == NULL)
         return sg__fail_memory("host", session->n_pins * sizeof *e->used);
-    status = sg__graph_read_values(session->driver, e->step->graph, &e->values, settle, e, &e->step->read);
+    sg__layouts_turn(&session->layouts);
+    status = sg__graph_read_values(session->driver, e->step->graph, &session->layouts, &e->values, settle, e, &e->step->read);
     if (status != STEPGRAPH_OK)
         return status;
     for (size_t i = 0; i < e->values.room; i++)
-        e->audit->summary.in_pins += e->values.items[i].marks == SG__VALUE_IN_PIN ? e->values.items[i].n : 0;
+        e->audit->summary.in_pins += (e->values.items[i].marks & SG__VALUE_IN_PIN) != 0 ? e->values.items[i].n : 0;
     e->audit->summary.addresses = e->audit->summary.in_pins;
     mark_used(e);
     return STEPGRAPH_OK;

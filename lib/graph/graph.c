@@ -9,6 +9,7 @@
 /* A graph as it is read. */
 typedef struct reader {
     const sg__driver *driver;
+    sg__layouts *layouts;
     sg__values *values; /* NULL: they are not counted. */
     sg__graph_settle_fn settle;
     void *user;
@@ -78,7 +79,8 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
-static bool is_settled(const reader *r, uint64_t value)
+/* mark: SG__VALUE_SET or 0. */
+static bool is_settled(const reader *r, uint64_t value, uint32_t mark)
 {
     sg__value *entry;
 
@@ -86,11 +88,14 @@ static bool is_settled(const reader *r, uint64_t value)
         entry = sg__values_find(r->values, value);
         if (entry != NULL) {
             entry->n++;
+            entry->marks |= mark;
             return true;
         }
         entry = sg__values_take(r->values, value);
-        if (entry != NULL)
+        if (entry != NULL) {
             entry->n = 1;
+            entry->marks = mark;
+        }
     }
     return r->settle != NULL && r->settle(r->user, value);
 }
@@ -101,6 +106,7 @@ static stepgraph_status read_argument(const reader *r, const sg__arguments *argu
     const unsigned char *argument = sg__argument(arguments, index);
     const size_t bytes = arguments->layout->arguments[index].bytes;
     const uint64_t place = (uint64_t)index << 32;
+    const uint32_t mark = bytes > SG__SMALL_STRUCT ? 0 : SG__VALUE_SET;
     stepgraph_status status = STEPGRAPH_OK;
     uint64_t value, sum = *print;
     size_t at = 0;
@@ -108,7 +114,7 @@ static stepgraph_status read_argument(const reader *r, const sg__arguments *argu
     for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
         memcpy(&value, argument + at, sizeof value);
         sum = print_add(sum, value, place + at);
-        if (may_be_address(value) && !is_settled(r, value))
+        if (may_be_address(value) && !is_settled(r, value, mark))
             status = add_word(r->out, (sg__graph_word){.value = value, .place = SG__WORD_ARGUMENT, .argument = index, .offset = (uint32_t)at});
     }
     if (argument != NULL && at < bytes) {
@@ -131,7 +137,7 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
     memset(&arguments, 0, sizeof arguments);
     SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
     node->function = arguments.params.func;
-    status = sg__layout_of(r->driver, &out->layouts, arguments.params.func, &arguments.layout);
+    status = sg__layout_of(r->driver, r->layouts, arguments.params.func, &arguments.layout);
     if (status != STEPGRAPH_OK)
         return status;
     node->layout = arguments.layout;
@@ -310,19 +316,23 @@ fail:
     return status;
 }
 
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
+static stepgraph_status read_all(reader r, CUgraph graph)
 {
-    return sg__graph_read_values(driver, graph, NULL, settle, user, out);
+    r.out->handle = graph;
+    return read_nodes(&r, graph, 0);
 }
 
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
-                                       sg__graph *out)
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
-    const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
-
     memset(out, 0, sizeof *out);
-    out->handle = graph;
-    return read_nodes(&r, graph, 0);
+    return read_all((reader){.driver = driver, .layouts = &out->layouts, .settle = settle, .user = user, .out = out}, graph);
+}
+
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__layouts *layouts, sg__values *values, sg__graph_settle_fn settle,
+                                       void *user, sg__graph *out)
+{
+    memset(out, 0, sizeof *out);
+    return read_all((reader){.driver = driver, .layouts = layouts, .values = values, .settle = settle, .user = user, .out = out}, graph);
 }
 
 void sg__graph_free_words(sg__graph *graph)

@@ -227,6 +227,66 @@ START_TEST(pairs_of_values_in_the_same_place_are_named)
 }
 END_TEST
 
+/* ---- addresses of device memory in one recording ----------------------------------------------------------------------- */
+
+/* A large struct with one word, and a kernel that takes an address by itself. What end says, where nothing is allowed. */
+static stepgraph_step *alone(uint64_t word, CUdeviceptr by_itself)
+{
+    stepgraph_step *step = recording("step", 0);
+    static struct Big large;
+
+    large.words[12] = word;
+    launch(stream, made_for.big4096, 1, (void *[]){&out, &large});
+    if (by_itself != 0)
+        inc(stream, by_itself, 1);
+    return step;
+}
+
+START_TEST(addresses_where_nothing_can_stand_are_left_over_in_large_structs)
+{
+    CUdeviceptr x;
+    stepgraph_audit *report;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    x = device_make(4096);
+    FOUND(refused(alone(x, 0)), UNREGISTERED, 0, "big4096", 1, 96, "pin it", "4096 bytes");
+    FOUND(refused(alone(x + 4, 0)), UNREGISTERED, 0, "big4096", 1, 96, "pin it", "4096 bytes");
+    CLEAN(ready(alone(x + 2, 0)));
+    CLEAN(ready(alone(x + 1, 0)));
+    /* The same number by itself is an address all the same, and what is left over is not looked at before replays. */
+    report = refused(alone(x + 2, x + 2));
+    HOLDS(report, 1, 1);
+    FOUND(report, UNREGISTERED, 1, "inc", 0, 0, "pin it", "+2 in 4096 bytes");
+}
+END_TEST
+
+/* A pool of the host's, with one block out and one that was given back. */
+START_TEST(addresses_where_the_host_notes_no_block_are_left_over_in_large_structs)
+{
+    stepgraph_step *step;
+    CUdeviceptr pool;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    pool = device_make(65536);
+    FOUND(refused(alone(pool + 1024, 0)), UNREGISTERED, 0, "big4096", 1, 96, "pin it", "65536 bytes"); /* No notes: nobody knows. */
+    OK(stepgraph_arena_note_alloc(session, pool, 256, "in use"));
+    OK(stepgraph_arena_note_alloc(session, pool + 1024, 256, "gone"));
+    FOUND(refused(alone(pool + 1024, 0)), UNREGISTERED, 0, "big4096", 1, 96, "pin it", "65536 bytes");
+    OK(stepgraph_arena_note_free(session, pool + 1024));
+    FOUND(refused(alone(pool + 16, 0)), UNREGISTERED, 0, "big4096", 1, 96, "pin it", "65536 bytes");
+    step = alone(pool + 1024, 0);
+    CLEAN(ready(step));
+    FOUND(refused(alone(pool + 1024, pool + 1024)), UNREGISTERED, 1, "inc", 0, 0, "pin it", "65536 bytes");
+    /* Nobody minds if that memory goes: nothing in the step uses it. */
+    OK(stepgraph_arena_note_free(session, pool));
+    free_elsewhere(pool);
+    OK(stepgraph_step_replay(step));
+    CU(StreamSynchronize(stream));
+}
+END_TEST
+
 /* ---- halves of addresses ---------------------------------------------------------------------------------------------- */
 
 /* Where the call of this function returns to. */
@@ -594,6 +654,9 @@ static Suite *make(void)
     tcase_add_loop_test(tc, values_below_the_rest_of_an_address_are_named, 0, 2);
     tcase_add_loop_test(tc, low_addresses_of_host_memory_are_told_from_numbers, 0, FORMS);
     tcase_add_loop_test(tc, pairs_of_values_in_the_same_place_are_named, 0, FORMS);
+
+    tcase_add_test(tc, addresses_where_nothing_can_stand_are_left_over_in_large_structs);
+    tcase_add_test(tc, addresses_where_the_host_notes_no_block_are_left_over_in_large_structs);
 
     tc = audit_case(suite, "b: noise");
     tcase_add_loop_test(tc, lower_halves_of_return_addresses_are_no_fault, 0, 2);
