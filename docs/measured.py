@@ -6,7 +6,7 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
     <!-- /measured -->
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
-quickstart and launches (from quickstart.json and launches.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
+quickstart and launches (from quickstart.json and launches.json), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
 --into another folder than docs/.
 """
 import argparse
@@ -150,6 +150,24 @@ LAUNCHES = (("host_us", "host time of all", "us"), ("total_us", "until done", "u
             ("device_us_per_step", "device time of 2,000 launches", "us"))
 
 
+def table_frameworks(scripts):
+    """Steps of host frameworks, from the scripts' JSON; None where none was run."""
+    cases = [(script["script"][len("audit_"):], case) for script in scripts for case in script["cases"] if "nodes" in case]
+    if not cases:
+        return None
+    lines = ["| step | nodes | reading and auditing | instantiating | what end adds, over instantiating | comparing two | comparing all | faults | accused falsely |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for script, case in cases:
+        def of(key, unit=""):
+            return f"{number(case[key])}{unit}" if case.get(key) is not None else ""
+
+        all_of_them = f"{of('compare_us_per_node')}, {case['recordings']} recordings"
+        lines.append(f"| {script}: {case['case']} | {case['nodes']} | {of('read_us_per_node') or of('first_read_us_per_node') + ' (the first time)'} | "
+                     f"{of('instantiate_us_per_node')} | {of('added_of_instantiate', 'x')} | {of('compare_two_us_per_node')} | {all_of_them} | {case['faults']} | "
+                     f"{case.get('false', '')} |")
+    return lines
+
+
 def rewrite(text, found):
     def table(match):
         kind, _, name = match[1].partition(" ")
@@ -163,6 +181,8 @@ def rewrite(text, found):
             lines = table_fresh_and_replay(found.get("quickstart.json"), QUICKSTART)
         elif kind == "launches":
             lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
+        elif kind == "frameworks":
+            lines = table_frameworks(found["frameworks"])
         else:
             sys.exit(f"no such table: {match[1]}")
         return match[0] if lines is None else f"<!-- measured: {match[1]} -->\n\n" + "\n".join(lines) + "\n\n<!-- /measured -->"
@@ -182,6 +202,10 @@ def main():
     found = load(arguments.results, arguments.simulation)
     for name in ("quickstart", "launches"):
         found[f"{name}.json"] = load_other(arguments.results, name, arguments.simulation) or {}
+    found["frameworks"] = []
+    for path in sorted(glob.glob(os.path.join(arguments.results, "audit_*.json"))):
+        with open(path, encoding="utf-8") as f:
+            found["frameworks"].append(json.load(f))
     os.makedirs(arguments.into, exist_ok=True)
     for name in DOCUMENTS:
         with open(os.path.join(docs, name), encoding="utf-8") as f:
