@@ -16,6 +16,11 @@ typedef struct comparison {
     stepgraph_audit *audit;
     sg__host_memory host;
     sg__values addresses, halves; /* What is known of numbers: of the host's memory, or not. */
+    bool bytes;                   /* Addresses may stand anywhere in an argument. */
+    struct {
+        uint32_t node, argument, offset;
+        bool found;
+    } packed; /* The last of them: it may have shown in the word before. */
 } comparison;
 
 /* A mark of a value. */
@@ -571,11 +576,90 @@ static stepgraph_status classify_pointer(comparison *c, const change *x)
     return report_pointer(c, x);
 }
 
+/* ---- packed structs ---------------------------------------------------------------------------------------------- */
+
+/* Whether eight bytes at some place of the argument are an address in all recordings, and not the same in all. values: room for them. */
+static bool moves_at(const comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values, change *out)
+{
+    sg__graph_difference there = *d;
+
+    for (size_t g = 0; g < c->n; g++) {
+        memcpy(&values[g], d->arguments[g] + at, 8);
+        if (values[g] % 4 != 0 || !is_known(c, g, values[g]))
+            return false;
+    }
+    there.offset = at;
+    there.bytes = 8;
+    there.values = values;
+    return moves(c, &there, out);
+}
+
+/* The address that a word of a packed struct is a part of: at a multiple of 4, if there is one. */
+static bool find_packed(const comparison *c, const sg__graph_difference *d, uint64_t *values, change *out)
+{
+    const uint32_t first = d->offset > 7 ? d->offset - 7 : 0, last = d->offset + d->bytes - 1;
+
+    for (uint32_t step = 4; step > 0; step /= 2)
+        for (uint32_t at = first + (step - first % step) % step; at <= last && at + 8 <= d->extent; at += step)
+            if (at % 8 != 0 && (step == 4 || at % (2 * step) != 0) && moves_at(c, d, at, values, out))
+                return true;
+    return false;
+}
+
+/* Whether the word differs in bytes that are no part of the address at some place. */
+static bool differs_beside(const comparison *c, const sg__graph_difference *d, uint32_t at)
+{
+    uint64_t unlike = 0;
+
+    for (size_t g = 1; g < c->n; g++)
+        unlike |= d->values[g] ^ d->values[0];
+    for (uint32_t i = 0; i < d->bytes; i++)
+        if (d->offset + i >= at && d->offset + i < at + 8)
+            unlike &= ~((uint64_t)0xff << 8 * i);
+    return unlike != 0;
+}
+
+/* Of a struct that is looked through byte by byte: an address that stands across words is told once. *told: nothing else in the word differs. */
+static stepgraph_status report_packed(comparison *c, const sg__graph_difference *d, bool *told)
+{
+    uint64_t *values = malloc(c->n * sizeof *values);
+    sg__graph_difference there = *d;
+    stepgraph_status status = STEPGRAPH_OK;
+    change x;
+
+    *told = false;
+    if (values == NULL)
+        return sg__fail_memory("host", c->n * sizeof *values);
+    if (find_packed(c, d, values, &x)) {
+        *told = !differs_beside(c, d, x.offset);
+        there.offset = x.offset;
+        there.bytes = 8;
+        there.values = values;
+        x.d = &there;
+        if (!c->packed.found || c->packed.node != d->node || c->packed.argument != d->argument || c->packed.offset != x.offset)
+            status = classify_pointer(c, &x);
+        c->packed.node = d->node;
+        c->packed.argument = d->argument;
+        c->packed.offset = x.offset;
+        c->packed.found = true;
+    }
+    free(values);
+    return status;
+}
+
 static stepgraph_status classify_argument(comparison *c, const change *x)
 {
+    stepgraph_status status;
+    bool told;
+
     if (x->bytes == 8 && like_address(x->before) && like_address(x->after) &&
         (is_known(c, 0, x->before) || is_known(c, x->other, x->after)))
         return classify_pointer(c, x);
+    if (c->bytes && x->d->extent > 8) {
+        status = report_packed(c, x->d, &told);
+        if (status != STEPGRAPH_OK || told)
+            return status;
+    }
     return in_struct(x->d) ? classify_in_struct(c, x) : classify_whole(c, x);
 }
 
@@ -705,8 +789,10 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
 
     if (audit_out == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no place for the report: audit_out is NULL");
-    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
         status = check(steps[i], steps[0]);
+        c.bytes |= status == STEPGRAPH_OK && (steps[i]->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0;
+    }
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);

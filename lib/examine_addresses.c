@@ -296,6 +296,11 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     return where.where == SG__IN_TABLE ? examine_table(e, word) : STEPGRAPH_OK;
 }
 
+stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word)
+{
+    return examine_word(e, word, 1);
+}
+
 /* ---- words of arguments ------------------------------------------------------------------------------------------ */
 
 /* A value is looked at once, where it stands first. One in a pin needs no look. */
@@ -496,6 +501,8 @@ stepgraph_status sg__examine_addresses(sg__examination *e)
         status = examine_word(e, &step->read.words[i], times(e, &step->read.words[i]));
     if (status == STEPGRAPH_OK)
         status = examine_each(e);
+    if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0)
+        status = sg__examine_bytes(e);
     for (size_t i = 0; i < step->n_sources && status == STEPGRAPH_OK; i++)
         status = examine_source(e, &step->sources[i]);
     step->stats.unregistered = e->unregistered;

@@ -36,4 +36,10 @@ void sg__examine_say(sg__finding *finding, const char *format, ...) __attribute_
 stepgraph_status sg__examine_read(sg__examination *e);
 stepgraph_status sg__examine_addresses(sg__examination *e);
 
+/* Say what one address is, which stands there once. The step knows nothing of it yet, or it does. */
+stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word);
+
+/* examine_bytes.c: what stands in arguments where no word of 8 bytes begins. After the words. */
+stepgraph_status sg__examine_bytes(sg__examination *e);
+
 #endif

@@ -70,7 +70,10 @@ enum {
     /** Let the graph hold addresses of another device. */
     STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
     /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
-    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11
+    STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11,
+    /** Look for addresses at every byte of the kernels' arguments, not only at multiples of 8: packed structs have them elsewhere. For hosts with such
+     *  kernels; it takes the audit several times as long. */
+    STEPGRAPH_STEP_SCAN_BYTES = 1u << 13
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */

@@ -36,7 +36,7 @@ typedef struct comparison {
 static stepgraph_status differ(comparison *c, sg__word_place place, uint32_t argument, uint32_t offset, uint32_t bytes, size_t extent)
 {
     const sg__graph_difference difference = {.node = c->node, .place = place, .argument = argument, .offset = offset, .bytes = bytes,
-                                             .extent = extent, .values = c->values};
+                                             .extent = extent, .values = c->values, .arguments = extent != 0 ? c->pieces : NULL};
 
     for (size_t g = 1; g < c->n; g++)
         if (c->values[g] != c->values[0])

@@ -16,12 +16,6 @@ typedef struct reader {
     sg__graph *out;
 } reader;
 
-/* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
-static bool may_be_address(uint64_t value)
-{
-    return value >= 0x10000 && value < (uint64_t)1 << 57;
-}
-
 /* A step of a fingerprint: words at different places do not stand for each other. Prints are of this process, and nobody makes them collide
  * on purpose. */
 static uint64_t print_add(uint64_t print, uint64_t word, uint64_t place)
@@ -55,7 +49,7 @@ static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
 {
     void *larger;
 
-    if (!may_be_address(word.value))
+    if (!sg__may_be_address(word.value))
         return STEPGRAPH_OK;
     larger = grow(out->words, out->n_words, sizeof *out->words);
     if (larger == NULL)
@@ -114,7 +108,7 @@ static stepgraph_status read_argument(const reader *r, const sg__arguments *argu
     for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
         memcpy(&value, argument + at, sizeof value);
         sum = print_add(sum, value, place + at);
-        if (may_be_address(value) && !is_settled(r, value, mark))
+        if (sg__may_be_address(value) && !is_settled(r, value, mark))
             status = add_word(r->out, (sg__graph_word){.value = value, .place = SG__WORD_ARGUMENT, .argument = index, .offset = (uint32_t)at});
     }
     if (argument != NULL && at < bytes) {
@@ -333,6 +327,28 @@ stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, 
 {
     memset(out, 0, sizeof *out);
     return read_all((reader){.driver = driver, .layouts = layouts, .values = values, .settle = settle, .user = user, .out = out}, graph);
+}
+
+stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++) {
+        sg__arguments arguments = {.layout = graph->nodes[i].layout};
+        if (graph->nodes[i].type != CU_GRAPH_NODE_TYPE_KERNEL || !arguments.layout->known)
+            continue;
+        SG__CU(driver, GraphKernelNodeGetParams, graph->nodes[i].handle, &arguments.params);
+        sg__arguments_open(&arguments);
+        for (uint16_t k = 0; k < arguments.layout->n && status == STEPGRAPH_OK; k++) {
+            const unsigned char *bytes = sg__argument(&arguments, k);
+            if (bytes != NULL)
+                status = visit(user, i, k, bytes, arguments.layout->arguments[k].bytes);
+        }
+    }
+    return status;
+
+fail:
+    return status;
 }
 
 void sg__graph_free_words(sg__graph *graph)

@@ -15,6 +15,12 @@
 /* The mark of a value that stands in some smaller argument, too. */
 #define SG__VALUE_SET (1u << 31)
 
+/* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
+static inline bool sg__may_be_address(uint64_t value)
+{
+    return value >= 0x10000 && value < (uint64_t)1 << 57;
+}
+
 typedef struct sg__graph_node {
     CUgraphNode handle;
     CUgraphNodeType type;
@@ -81,6 +87,12 @@ stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, 
                                        void *user, sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
+/* One argument of a kernel node, whole. */
+typedef stepgraph_status (*sg__graph_argument_fn)(void *user, uint32_t node, uint16_t argument, const unsigned char *bytes, size_t n);
+
+/* Walk over all arguments of a graph that was read, in order. Ends with the first status that is not OK. */
+stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user);
+
 /* Forget the words, which are many; the nodes stay. */
 void sg__graph_free_words(sg__graph *graph);
 
@@ -117,6 +129,7 @@ typedef struct sg__graph_difference {
     uint32_t argument, offset, bytes; /* At most 8 bytes. */
     size_t extent;                    /* Of the whole argument; 0: it is not in one. */
     const uint64_t *values;           /* One for each graph. */
+    const unsigned char *const *arguments; /* All of the argument, one for each graph; NULL where extent is 0. */
 } sg__graph_difference;
 
 typedef stepgraph_status (*sg__graph_difference_fn)(void *user, const sg__graph_difference *difference);

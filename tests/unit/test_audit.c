@@ -132,6 +132,47 @@ START_TEST(pointer_in_a_packed_struct_is_not_seen)
 }
 END_TEST
 
+/* On request it goes byte by byte. */
+START_TEST(pointers_in_a_packed_struct_are_found_byte_by_byte)
+{
+    struct Packed in = {.tag = 1, .s = 2};
+    stepgraph_step *step;
+    stepgraph_audit *report;
+    CUdeviceptr memory;
+
+    use_pin();
+    memory = device_make(64);
+    in.a = memory;
+    in.b = memory + 4;
+    step = recording("train", STEPGRAPH_STEP_SCAN_BYTES);
+    launch(stream, made_for.packed, 1, (void *[]){&in, &pin});
+    report = refused(step);
+    HOLDS(report, 2, 2);
+    FOUND(report, UNREGISTERED, 0, "packed", 0, 4, "pin it", "arg 0 +4", "64 bytes that no pin covers");
+    FOUND(report, UNREGISTERED, 0, "packed", 0, 14, "pin it", "arg 0 +14", "+4 in 64 bytes that no pin covers");
+
+    /* What lies in a pin is used by the graph, and the pin stays. */
+    in.a = in.b = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 64, "moments"));
+    step = recording("train", STEPGRAPH_STEP_SCAN_BYTES);
+    launch(stream, made_for.packed, 1, (void *[]){&in, &pin});
+    report = ready(step);
+    CLEAN(report);
+    ck_assert_uint_eq(summary_of(report).in_pins, 3);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_destroy(stepgraph_session_pin(session, "moments")), "moments");
+
+    /* Freed memory that was met before is known there too. */
+    in.a = pin;
+    in.b = memory;
+    seen(memory);
+    device_drop(memory);
+    step = recording("train", STEPGRAPH_STEP_SCAN_BYTES);
+    launch(stream, made_for.packed, 1, (void *[]){&in, &pin});
+    report = refused(step);
+    HOLDS(report, 1, 1);
+    FOUND(report, FREED, 0, "packed", 0, 14, "keep", "64 bytes stood there once");
+}
+END_TEST
+
 START_TEST(pointers_through_extra_are_found)
 {
     struct {
@@ -1190,6 +1231,7 @@ static Suite *make(void)
     tcase_add_test(tc, pointer_into_the_middle_of_memory_is_found);
     tcase_add_test(tc, pointers_inside_a_struct_are_named_by_their_byte);
     tcase_add_test(tc, pointer_in_a_packed_struct_is_not_seen);
+    tcase_add_test(tc, pointers_in_a_packed_struct_are_found_byte_by_byte);
     tcase_add_test(tc, pointers_through_extra_are_found);
     tcase_add_test(tc, pointers_in_a_child_graph_are_found);
     tcase_add_test(tc, child_graph_over_pins_is_replayed);

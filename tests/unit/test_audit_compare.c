@@ -503,6 +503,32 @@ START_TEST(pointer_in_a_packed_struct_shows_when_it_moves)
 }
 END_TEST
 
+/* Byte by byte it is named as what it is, once, and a value that shares a word with it as well. */
+START_TEST(pointer_in_a_packed_struct_is_named_byte_by_byte)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), places[2] = {device_make(0x20000), device_make(4096)};
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f;
+
+    for (int i = 0; i < 2; i++) {
+        struct Packed in = {.tag = 1 + (_i == 1 && i), .a = x, .s = (short)(2 + (_i == 2 && i)), .b = places[i]};
+        steps[i] = recording("step", STEPGRAPH_STEP_SCAN_BYTES | LOOSE);
+        launch(stream, made_for.packed, 1, (void *[]){&in, &x});
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, _i ? 2 : 1, _i ? 2 : 1);
+    f = FOUND(report, MOVED_POINTER, 0, "packed", 0, 14, "pin it", "arg 0 +14", "131072 bytes", "4096 bytes");
+    ck_assert_uint_eq(f.before, places[0]);
+    ck_assert_uint_eq(f.after, places[1]);
+    if (_i == 1)
+        FOUND(report, CHANGING_SCALAR, 0, "packed", 0, 0, "CELL", "as integer 1 -> 2");
+    if (_i == 2)
+        FOUND(report, CHANGING_SCALAR, 0, "packed", 0, 12, "CELL", "changing scalar");
+}
+END_TEST
+
 START_TEST(values_and_extents_of_sets_and_copies_are_compared)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
@@ -1109,6 +1135,7 @@ static Suite *make(void)
     tcase_add_test(tc, values_in_a_struct_are_named_by_their_byte);
     tcase_add_test(tc, two_values_in_eight_bytes_are_named);
     tcase_add_test(tc, pointer_in_a_packed_struct_shows_when_it_moves);
+    tcase_add_loop_test(tc, pointer_in_a_packed_struct_is_named_byte_by_byte, 0, 3);
     tcase_add_test(tc, values_and_extents_of_sets_and_copies_are_compared);
     tcase_add_test(tc, size_and_use_of_a_workspace_are_compared);
     tcase_add_test(tc, host_functions_and_their_arguments_are_compared);
