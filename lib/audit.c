@@ -202,7 +202,7 @@ stepgraph_status sg__audit_finish(stepgraph_audit *audit)
         return sg__fail_memory("host", kept * sizeof *audit->order);
     for (size_t i = 0; i < kept; i++) {
         audit->order[i] = &audit->findings[i];
-        if ((audit->findings[i].text == NULL && audit->findings[i].why == NULL) || audit->findings[i].advice == NULL)
+        if ((audit->findings[i].text == NULL && audit->findings[i].why == NULL && audit->findings[i].kind != STEPGRAPH_FINDING_CHANGING_SCALAR) || audit->findings[i].advice == NULL)
             return sg__fail_memory("host", sizeof((stepgraph_finding *)0)->text);
     }
     if (kept > 0)

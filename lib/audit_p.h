@@ -32,7 +32,10 @@ typedef struct sg__finding {
     const char *why;         /* Of bytes that are no value: how that shows. Such a finding has no other text. */
     int32_t goes_on_by;      /* Of a counter that was left over: as well, each recording by so much, */
     uint32_t extent;         /* in a struct of so many bytes. 0: of all others. */
-    char *text;              /* Without the place; NULL only where why is not. */
+    uint64_t whole[2];       /* Of a changing scalar that may be the upper half of a double: the double before and after, */
+    uint32_t whole_offset;   /* where it begins. */
+    bool half;
+    char *text;              /* Without the place; NULL where why says it, and of a changing scalar. */
     const char *advice;      /* Not the finding's own, unless */
     char *advice_made;       /* it is this. */
 } sg__finding;

@@ -61,9 +61,43 @@ static void write_place(const sg__finding *finding, char *text, size_t bytes)
     }
 }
 
+/* A value's text: its bytes, and what they are as a number where that makes sense. */
+static int describe_scalars(const sg__finding *x, char *text, size_t bytes)
+{
+    float f[2];
+    double g[2];
+    uint32_t low[2] = {(uint32_t)x->before, (uint32_t)x->after};
+
+    if (x->bytes == 4) {
+        memcpy(&f[0], &low[0], 4);
+        memcpy(&f[1], &low[1], 4);
+        return snprintf(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
+                 (int32_t)low[0], (int32_t)low[1]);
+    }
+    if (x->bytes == 8) {
+        memcpy(&g[0], &x->before, 8);
+        memcpy(&g[1], &x->after, 8);
+        return snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
+                 (unsigned long long)x->after, g[0], g[1], (long long)x->before, (long long)x->after);
+    }
+    return snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", x->bytes, (unsigned long long)x->before,
+             (unsigned long long)x->after, (unsigned long long)x->before, (unsigned long long)x->after);
+}
+
+static void describe_change(const sg__finding *f, char *text, size_t bytes)
+{
+    int n = describe_scalars(f, text, bytes);
+    double g[2];
+
+    if (!f->half || n < 0 || (size_t)n >= bytes)
+        return;
+    memcpy(g, f->whole, sizeof g);
+    snprintf(text + n, bytes - (size_t)n, ", or of the double at +%u: %.9g -> %.9g", f->whole_offset, g[0], g[1]);
+}
+
 static void put_into_words(const sg__finding *finding, stepgraph_finding *said)
 {
-    char place[32], where[sizeof said->node_name + sizeof place + 32] = "";
+    char place[32], where[sizeof said->node_name + sizeof place + 32] = "", values[256];
 
     *said = (stepgraph_finding){.size = sizeof *said,
                                 .kind = finding->kind,
@@ -88,7 +122,10 @@ static void put_into_words(const sg__finding *finding, stepgraph_finding *said)
     else if (finding->why != NULL)
         snprintf(said->text, sizeof said->text, "%sunclassified   %llx -> %llx: %s", where, (unsigned long long)finding->before,
                  (unsigned long long)finding->after, finding->why);
-    else
+    else if (finding->text == NULL) {
+        describe_change(finding, values, sizeof values);
+        snprintf(said->text, sizeof said->text, "%schanging scalar   %s", where, values);
+    } else
         snprintf(said->text, sizeof said->text, "%s%s", where, finding->text);
 }
 
@@ -129,7 +166,8 @@ static bool say_the_same(const sg__finding *a, const sg__finding *b)
 {
     return a->placed && b->placed && a->kind == b->kind && a->weight == b->weight && a->place == b->place && a->part == b->part &&
            a->offset == b->offset && a->before == b->before && a->after == b->after && a->name == b->name && a->node_kind == b->node_kind &&
-           a->why == b->why && a->goes_on_by == b->goes_on_by && a->extent == b->extent && (a->text == b->text || (a->text != NULL && b->text != NULL && strcmp(a->text, b->text) == 0));
+           a->why == b->why && a->goes_on_by == b->goes_on_by && a->extent == b->extent && a->bytes == b->bytes && a->half == b->half &&
+           a->whole[0] == b->whole[0] && a->whole[1] == b->whole[1] && (a->text == b->text || (a->text != NULL && b->text != NULL && strcmp(a->text, b->text) == 0));
 }
 
 static void group(const stepgraph_audit *audit, groups *g)

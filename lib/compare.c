@@ -120,29 +120,6 @@ static bool is_told_by_step(const comparison *c, const sg__graph_difference *d)
 
 /* ---- what a difference is ---------------------------------------------------------------------------------------- */
 
-/* A value's text: its bytes, and what they are as a number where that makes sense. */
-static void describe_scalars(const change *x, char *text, size_t bytes)
-{
-    float f[2];
-    double g[2];
-    uint32_t low[2] = {(uint32_t)x->before, (uint32_t)x->after};
-
-    if (x->bytes == 4) {
-        memcpy(&f[0], &low[0], 4);
-        memcpy(&f[1], &low[1], 4);
-        snprintf(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
-                 (int32_t)low[0], (int32_t)low[1]);
-    } else if (x->bytes == 8) {
-        memcpy(&g[0], &x->before, 8);
-        memcpy(&g[1], &x->after, 8);
-        snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
-                 (unsigned long long)x->after, g[0], g[1], (long long)x->before, (long long)x->after);
-    } else {
-        snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", x->bytes, (unsigned long long)x->before,
-                 (unsigned long long)x->after, (unsigned long long)x->before, (unsigned long long)x->after);
-    }
-}
-
 /* A finding about a change; *out is NULL where nobody will read it. */
 static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, sg__weight weight, const change *x, sg__finding **out)
 {
@@ -160,26 +137,25 @@ static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, 
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
 static stepgraph_status report_scalar(const comparison *c, const change *x, const sg__graph_difference *whole)
 {
+    static const char *const advice[2][2] = {
+        {"record again for each such value, or make it the same in every step",
+         "record again for each such value, or make it the same in every step" IN_DOUBT},
+        {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
+         "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
     const sg__weight weight = weight_of(c, x->d);
-    char values[256], as_double[128] = "";
     stepgraph_status status;
     sg__finding *f;
-    double g[2];
 
     status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, weight, x, &f);
     if (f == NULL)
         return status;
-    describe_scalars(x, values, sizeof values);
+    f->advice = advice[x->d->place == SG__WORD_ARGUMENT][weight == SG__DOUBTFUL];
     if (whole != NULL) {
-        memcpy(&g[0], &whole->values[0], 8);
-        memcpy(&g[1], &whole->values[x->other], 8);
-        snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
+        f->half = true;
+        f->whole[0] = whole->values[0];
+        f->whole[1] = whole->values[x->other];
+        f->whole_offset = whole->offset;
     }
-    sg__finding_say(f, "changing scalar   %s%s", values, as_double);
-    sg__finding_advise(f, "%s%s",
-             x->d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
-                                              : "record again for each such value, or make it the same in every step",
-             weight == SG__DOUBTFUL ? IN_DOUBT : "");
     return status;
 }
 

@@ -84,6 +84,15 @@ stepgraph_status sg__examine_add(sg__examination *e, stepgraph_finding_kind kind
     return begin(e, kind, (e->step->flags & sg__examine_permission(kind)) == 0 ? SG__FAULT : SG__NOTE, node, out);
 }
 
+stepgraph_status sg__examine_doubt(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
+{
+    stepgraph_status status = begin(e, kind, (e->step->flags & sg__examine_permission(kind)) == 0 ? SG__DOUBTFUL : SG__NOTE, node, out);
+
+    if (*out != NULL && (*out)->weight == SG__DOUBTFUL)
+        sg__finding_advise(*out, "%s; or it is left over there: compare recordings, or check the step", advice(kind));
+    return status;
+}
+
 stepgraph_status sg__examine_note(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out)
 {
     return begin(e, kind, SG__NOTE, node, out);

@@ -7,10 +7,16 @@
 #include "examine_p.h"
 #include "extents.h"
 
+/* Whether it stands in a struct of which a call may have set a part only, so that it may be left over from an earlier one. */
+static bool in_large_struct(const sg__examination *e, const sg__graph_word *word)
+{
+    return word->place == SG__WORD_ARGUMENT && e->step->read.nodes[word->node].layout->arguments[word->argument].bytes > SG__SMALL_STRUCT;
+}
+
 /* A finding about one word. */
 static stepgraph_status add_word(sg__examination *e, stepgraph_finding_kind kind, const sg__graph_word *word, sg__finding **out)
 {
-    stepgraph_status status = sg__examine_add(e, kind, word->node, out);
+    stepgraph_status status = in_large_struct(e, word) ? sg__examine_doubt(e, kind, word->node, out) : sg__examine_add(e, kind, word->node, out);
 
     if (*out != NULL) {
         sg__finding_place(*out, (sg__word_place)word->place, word->argument, word->offset);
@@ -227,7 +233,7 @@ static bool is_left_over(sg__examination *e, const sg__graph_word *word, const s
         return false;
     if (n > 1 && odd && entry != NULL && (entry->marks & SG__VALUE_SET) == 0)
         return true;
-    return later(e, word, n) || e->step->read.nodes[word->node].layout->arguments[word->argument].bytes > SG__SMALL_STRUCT;
+    return later(e, word, n) || in_large_struct(e, word);
 }
 
 /* An address outside the registry. What is allowed is named once for each allocation, not thousands of times. */
@@ -235,6 +241,7 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
 {
     const stepgraph_finding_kind kind = kind_of_allocation(e, allocation, word->value);
     const bool allowed = (e->step->flags & sg__examine_permission(kind)) != 0;
+    bool *reported = in_large_struct(e, word) ? &allocation->reported_in_struct : &allocation->reported;
     stepgraph_status status;
     sg__finding *f;
     char what[160];
@@ -246,9 +253,9 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
     /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
     if (of_host_copy(e, word))
         allocation->copied = true;
-    if (allocation->reported && allowed)
+    if (*reported && allowed)
         return STEPGRAPH_OK;
-    allocation->reported = true;
+    *reported = true;
     status = add_word(e, kind, word, &f);
     if (f != NULL) {
         sg__describe_address(e->step, word->value, word->node, what, sizeof what);
@@ -270,7 +277,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     if (argument && (where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
     if (where.where == SG__NOWHERE) {
-        status = sg__allocation_ask(e->step->session->driver, word->value, &item);
+        status = sg__allocation_look(e->step->session->driver, word->value, &item);
         if (status != STEPGRAPH_OK)
             return status;
         if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
@@ -393,8 +400,7 @@ stepgraph_status sg__examine_read(sg__examination *e)
     e->used = calloc(session->n_pins + 1, sizeof *e->used);
     if (e->used == NULL)
         return sg__fail_memory("host", session->n_pins * sizeof *e->used);
-    sg__layouts_turn(&session->layouts);
-    status = sg__graph_read_values(session->driver, e->step->graph, &session->layouts, &e->values, settle, e, &e->step->read);
+    status = sg__graph_read_values(session->driver, e->step->graph, &e->values, settle, e, &e->step->read);
     if (status != STEPGRAPH_OK)
         return status;
     for (size_t i = 0; i < e->values.room; i++)

@@ -39,7 +39,7 @@ static stepgraph_status is_address(scan *s, uint64_t value, bool *answer)
     entry = sg__values_take(&s->numbers, value);
     if (entry != NULL && entry->n++ > 0)
         return STEPGRAPH_OK;
-    status = sg__allocation_ask(session->driver, value, &item);
+    status = sg__allocation_look(session->driver, value, &item);
     *answer = status == STEPGRAPH_OK && item.type != 0;
     if (*answer && entry != NULL)
         entry->n = 0; /* The step will know it. */

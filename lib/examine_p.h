@@ -27,6 +27,9 @@ uint32_t sg__examine_permission(stepgraph_finding_kind kind);
 /* A finding, which is a fault unless the step allows it. *out is NULL where nobody will read it. */
 stepgraph_status sg__examine_add(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out);
 
+/* The same, but in doubt: nobody can tell whether it is meant. */
+stepgraph_status sg__examine_doubt(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out);
+
 /* Worth knowing, and no fault. */
 stepgraph_status sg__examine_note(sg__examination *e, stepgraph_finding_kind kind, uint32_t node, sg__finding **out);
 

@@ -341,7 +341,6 @@ static void release(stepgraph_session *session)
     sg__arenas_free(session);
     free(session->pins);
     free(session->extents);
-    sg__layouts_free(&session->layouts);
     free(session->ranges);
     sg__allocations_free(&session->seen);
 }

@@ -11,7 +11,6 @@
 
 #include "driver/driver.h"
 #include "error.h"
-#include "graph/layout.h"
 #include "kernels/kernels.h"
 #include "resolve_types.h"
 #include "ring.h"
@@ -83,8 +82,6 @@ struct stepgraph_session {
     char hung_step[64]; /* The step's name. */
 
     sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
-
-    sg__layouts layouts; /* Of the kernels in recordings. */
 
     /* Steps. */
     stepgraph_step *steps;

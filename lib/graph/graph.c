@@ -9,7 +9,6 @@
 /* A graph as it is read. */
 typedef struct reader {
     const sg__driver *driver;
-    sg__layouts *layouts;
     sg__values *values; /* NULL: they are not counted. */
     sg__graph_settle_fn settle;
     void *user;
@@ -131,7 +130,7 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
     memset(&arguments, 0, sizeof arguments);
     SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
     node->function = arguments.params.func;
-    status = sg__layout_of(r->driver, r->layouts, arguments.params.func, &arguments.layout);
+    status = sg__layout_of(r->driver, &out->layouts, arguments.params.func, &arguments.layout);
     if (status != STEPGRAPH_OK)
         return status;
     node->layout = arguments.layout;
@@ -310,23 +309,19 @@ fail:
     return status;
 }
 
-static stepgraph_status read_all(reader r, CUgraph graph)
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out)
 {
-    r.out->handle = graph;
+    const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
+
+    memset(out, 0, sizeof *out);
+    out->handle = graph;
     return read_nodes(&r, graph, 0);
 }
 
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
-    memset(out, 0, sizeof *out);
-    return read_all((reader){.driver = driver, .layouts = &out->layouts, .settle = settle, .user = user, .out = out}, graph);
-}
-
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__layouts *layouts, sg__values *values, sg__graph_settle_fn settle,
-                                       void *user, sg__graph *out)
-{
-    memset(out, 0, sizeof *out);
-    return read_all((reader){.driver = driver, .layouts = layouts, .values = values, .settle = settle, .user = user, .out = out}, graph);
+    return sg__graph_read_values(driver, graph, NULL, settle, user, out);
 }
 
 stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user)

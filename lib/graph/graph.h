@@ -71,7 +71,7 @@ typedef struct sg__graph {
     size_t n_freed;
     uint32_t *unread;   /* Nodes whose contents could not be read. */
     size_t n_unread;
-    sg__layouts layouts; /* Of the kernels in it, with their names; empty where those of several graphs are kept together. */
+    sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
 /* Whether the word of a kernel's argument needs no keeping. */
@@ -81,10 +81,9 @@ typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);
 
 /* The same, but settle is asked once about each number, and only the word where it stands first may be kept. values, empty before, then tells how
- * often each one stands in arguments. (Where there is no memory to remember it, a number is taken for a new one each time.) layouts are those
- * that are kept for several graphs, and outlive them. */
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__layouts *layouts, sg__values *values, sg__graph_settle_fn settle,
-                                       void *user, sg__graph *out);
+ * often each one stands in arguments. (Where there is no memory to remember it, a number is taken for a new one each time.) */
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 
 /* One argument of a kernel node, whole. */

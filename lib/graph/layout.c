@@ -1,7 +1,6 @@
 #include "layout.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../error.h"
 
@@ -40,9 +39,9 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
     if (driver->FuncGetParamInfo == NULL)
         return STEPGRAPH_OK; /* Older than 12.4: unknown, and it stays unknown. */
     while ((code = driver->FuncGetParamInfo(layout->function, layout->n, &offset, &bytes)) == CUDA_SUCCESS) {
-        void *larger = realloc(layout->arguments, (layout->n + 1u) * sizeof *layout->arguments);
+        void *larger = layout->n % 8 == 0 ? realloc(layout->arguments, (layout->n + 8u) * sizeof *layout->arguments) : layout->arguments;
         if (larger == NULL)
-            return sg__fail_memory("host", (layout->n + 1u) * sizeof *layout->arguments);
+            return sg__fail_memory("host", (layout->n + 8u) * sizeof *layout->arguments);
         layout->arguments = larger;
         layout->arguments[layout->n].offset = offset;
         layout->arguments[layout->n].bytes = bytes;
@@ -52,26 +51,6 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
     if (!layout->known && code != CUDA_ERROR_INVALID_HANDLE) /* A kernel whose module is gone stays unknown. */
         return sg__fail_driver(driver, "cuFuncGetParamInfo", code);
     return STEPGRAPH_OK;
-}
-
-/* Whether the handle is still that kernel's, or one that differs in nothing: its name, its last argument, and that there is none behind it. */
-static bool holds(const sg__driver *driver, const sg__layout *layout)
-{
-    size_t last = layout->n > 0 ? layout->n - 1u : 0, offset, bytes;
-    const char *name = NULL;
-
-    if (!layout->known || layout->name == NULL || driver->FuncGetName(&name, layout->function) != CUDA_SUCCESS || name == NULL ||
-        strcmp(name, sg__name_raw(layout->name)) != 0)
-        return false;
-    if (layout->n > 0 && (driver->FuncGetParamInfo(layout->function, last, &offset, &bytes) != CUDA_SUCCESS ||
-                          offset != layout->arguments[last].offset || bytes != layout->arguments[last].bytes))
-        return false;
-    return driver->FuncGetParamInfo(layout->function, layout->n, &offset, &bytes) == CUDA_ERROR_INVALID_VALUE;
-}
-
-void sg__layouts_turn(sg__layouts *layouts)
-{
-    layouts->turn++;
 }
 
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
@@ -85,8 +64,7 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     if (2 * (layouts->n + 1) > layouts->room && !make_room(layouts))
         return sg__fail_memory("host", 2 * layouts->room * sizeof *layouts->slots);
     slot = find(layouts->slots, layouts->room, function);
-    if (*slot != NULL && ((*slot)->turn == layouts->turn || holds(driver, *slot))) {
-        (*slot)->turn = layouts->turn;
+    if (*slot != NULL) {
         *layout_out = *slot;
         return STEPGRAPH_OK;
     }
@@ -94,34 +72,21 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     if (layout == NULL)
         return sg__fail_memory("host", sizeof *layout);
     layout->function = function;
-    layout->turn = layouts->turn;
     layout->name = sg__name_ask(driver, function);
-    if (*slot != NULL) {
-        (*slot)->next = layouts->former;
-        layouts->former = *slot;
-        layouts->n--;
-    }
     *slot = layout;
     layouts->n++;
     *layout_out = layout;
     return ask(driver, layout);
 }
 
-static void free_layout(sg__layout *layout)
-{
-    free(layout->arguments);
-    sg__name_drop(layout->name);
-    free(layout);
-}
-
 void sg__layouts_free(sg__layouts *layouts)
 {
-    for (size_t i = 0; i < layouts->room; i++)
-        if (layouts->slots[i] != NULL)
-            free_layout(layouts->slots[i]);
-    for (sg__layout *layout = layouts->former, *next; layout != NULL; layout = next) {
-        next = layout->next;
-        free_layout(layout);
+    for (size_t i = 0; i < layouts->room; i++) {
+        if (layouts->slots[i] == NULL)
+            continue;
+        free(layouts->slots[i]->arguments);
+        sg__name_drop(layouts->slots[i]->name);
+        free(layouts->slots[i]);
     }
     free(layouts->slots);
 }

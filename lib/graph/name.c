@@ -198,11 +198,6 @@ sg__name *sg__name_ask(const sg__driver *driver, CUfunction function)
     return name;
 }
 
-const char *sg__name_raw(const sg__name *name)
-{
-    return name->raw;
-}
-
 sg__name *sg__name_hold(sg__name *name)
 {
     if (name != NULL)

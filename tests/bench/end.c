@@ -160,8 +160,7 @@ static void measure(void)
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
 
-/* infos: questions about the kernel's arguments. */
-static void check_work_of(struct end *e, unsigned nodes, unsigned infos)
+static void check_work_of(struct end *e, unsigned nodes)
 {
     char what[64];
 
@@ -172,11 +171,11 @@ static void check_work_of(struct end *e, unsigned nodes, unsigned infos)
     snprintf(what, sizeof what, "end of a recording of %u nodes", nodes);
     bench_work_begin();
     OK(stepgraph_step_end(e->step));
-    /* Per node one call for its type and one for its contents; per kernel its name and its parameters; per address of a pin none. A
+    /* Per node one call for its type and one for its contents; per kernel once its name and its parameters; per address of a pin none. A
      * number of allocations that grows with the logarithm of the nodes. */
     WORK_IS(what, nodes >= 1000 ? 60 : 50, 2, { "cuCtxGetId", 1 }, { "cuCtxPushCurrent", 1 }, { "cuCtxPopCurrent", 1 },
             { "cuStreamEndCapture", 1 }, { "cuGraphGetNodes", 2 }, { "cuGraphNodeGetType", nodes }, { "cuGraphKernelNodeGetParams", nodes },
-            { "cuFuncGetName", 1 }, { "cuFuncGetParamInfo", infos }, { "cuGraphInstantiateWithParams", 1 },
+            { "cuFuncGetName", 1 }, { "cuFuncGetParamInfo", 6 }, { "cuGraphInstantiateWithParams", 1 },
             { "cuThreadExchangeStreamCaptureMode", 2 }, { "cuGraphUpload", 1 });
     bench_sync();
     OK(stepgraph_step_reset(e->step));
@@ -188,8 +187,8 @@ static void check_work(void)
     unsigned long asked;
 
     open_step(&e, 1, 100, 0);
-    check_work_of(&e, 100, 6);
-    check_work_of(&e, 1000, 2); /* Known from the first: asked for the last argument, and the one behind it. */
+    check_work_of(&e, 100);
+    check_work_of(&e, 1000);
     close_step(&e);
 
     /* The driver is asked once about each number that may be an address, however often it stands there. */
