@@ -6,8 +6,9 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
     <!-- /measured -->
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
-quickstart and launches (from quickstart.json and launches.json), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the script out with
---into another folder than docs/.
+quickstart, launches and loop-runs (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
+writes), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
+script out with --into another folder than docs/.
 """
 import argparse
 import glob
@@ -17,6 +18,7 @@ import re
 import sys
 
 DOCUMENTS = ("performance.md", "measurements.md")
+OTHERS = ("quickstart", "launches", "loop-runs", "pytorch")  # What other programs than benchmarks leave
 
 # What is to be reached, and the series of rows that show it.
 GOALS = (
@@ -28,13 +30,17 @@ GOALS = (
     ("comparing state over a copy of as many bytes", "at most 1.25x: 80 % of the bandwidth", "checker", ("compare by bytes", "compare 1000 ranges by bytes")),
     ("audit in `end` over instantiating", "at most 0.25x", "end", ("audit by nodes", "audit by pins", "audit by argument bytes")),
     ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes", "compare by argument bytes")),
-    ("counting a launch", "under 2 ns", "count", ("counting by threads",)),
+    ("counting a launch over an empty call", "at most +2 ns", "count", ("counting over a call",)),
+    ("counting a launch over a bare relaxed atomic add", "at most 1x", "count", ("counting by threads",)),
     ("a counted launch over `cuLaunchKernel`", "at most +0.1 us", "count", ("wrapped launch",)),
     ("memory over 1,000 recordings and 10,000 replays", "no growth over that of the driver", "memory",
      ("growth over recordings, host", "growth over recordings, device", "growth over replays, host", "growth over replays, device")),
     ("memory of a graph", "at most 200 bytes a node over that of the driver", "memory", ("host memory per node", "device memory per node")),
     ("replay of memset nodes over `cuGraphLaunch`", "at most 1.05x", "sets", ("replay by memsets in 1000 nodes",)),
     ("sessions in threads of their own", "at most 1.1x of as many raw ones", "threads", ("replay by threads",)),
+    ("turn of a loop over `cuGraphLaunch`", "at most +0.3 us", "loop", ("turn of a loop",)),
+    ("turn of a loop that is measured or traced, over `cuGraphLaunch`", "at most +10 us: 1 % of a step of 1 ms", "loop", ("turn of a loop, measured",)),
+    ("step that is recorded every time, over its launches", "at most 1x, from 100 nodes on", "loop", ("step that is recorded every time",)),
 )
 
 
@@ -57,8 +63,8 @@ def load(folder, simulation):
             sys.exit(f"{path}: measured on {data['driver']}, a simulation: its times say nothing about a card")
         data["card_line"] = card_line(folder)
         found[data["bench"]] = data
-    if not found:
-        sys.exit(f"{folder}: no bench-*.json")
+    if not found and not any(os.path.exists(os.path.join(folder, f"{name}.json")) for name in OTHERS):
+        sys.exit(f"{folder}: no bench-*.json, and none of {', '.join(OTHERS)}")
     return found
 
 
@@ -85,7 +91,9 @@ def judged(row):
 
 
 def table_run(found):
-    one = next(data for data in found.values() if "bench" in data)
+    one = next((data for data in found.values() if "bench" in data), None)
+    if one is None:
+        return None
     version = one["driver_version"]
     driver = f"CUDA {version // 1000}.{version % 1000 // 10}"
     if one["card_line"]:
@@ -95,6 +103,8 @@ def table_run(found):
 
 
 def table_goals(found):
+    if not any("bench" in data for data in found.values()):
+        return None
     lines = ["| goal | target | rows that meet it | the worst of them |", "|---|---|---|---|"]
     for goal, target, bench, series in GOALS:
         rows = [row for row in found.get(bench, {"rows": []})["rows"] if row["series"] in series and "target" in row]
@@ -102,8 +112,9 @@ def table_goals(found):
             lines.append(f"| {goal} | {target} | not measured yet | |")
             continue
         worst = max(rows, key=lambda row: judged(row)[1])
-        met = sum(row["target"]["met"] is True for row in rows)
-        lines.append(f"| {goal} | {target} | {met} of {len(rows)} | {judged(worst)[0]}: {worst['label']} |")
+        verdicts = [row["target"]["verdict"] for row in rows]
+        count = f"{verdicts.count('met')} of {len(rows)}" + (f", {verdicts.count('open')} open" if "open" in verdicts else "")
+        lines.append(f"| {goal} | {target} | {count} | {judged(worst)[0]}: {worst['label']} |")
     return lines
 
 
@@ -116,7 +127,7 @@ def table_bench(found, name):
         said = ""
         if target:
             said = f"{ {'ratio': 'ratio', 'difference': 'ours - raw', 'value': 'ours'}[target['of']] } at most {number(target['most'])}"
-            said += {True: ", met", False: ", **missed**", None: ""}[target["met"]]
+            said += {"met": ", met", "missed": ", **missed**", "open": ", open", None: ""}[target["verdict"]]
         lines.append(f"| {row['label']} | {stat(row['ours'], row['unit'])} | {stat(row.get('raw'), row['unit'])} | "
                      f"{number(row['ratio']) if 'ratio' in row else ''} | {number(row['difference']['median']) if 'difference' in row else ''} | {said} |")
     return lines
@@ -168,6 +179,49 @@ def table_frameworks(scripts):
     return lines
 
 
+def table_pytorch(data, what):
+    """The comparison's figures for each way: of a step; or what each says."""
+    if not data or (what == "said" and not data["told"]):
+        return None
+    if what == "run":
+        return ["| | |", "|---|---|", f"| card | {data['device']} |", f"| PyTorch | {data['torch']}, CUDA {data['cuda']} |", f"| command | `{data['command']}` |",
+                f"| date | {data['date']} |"]
+    if what == "said":
+        lines = ["| what is wrong with the step | way | loss is off by | what it says |", "|---|---|---|---|"]
+        for case in data["told"]:
+            said = "<br>".join(" ".join(line.split())[:240].replace("|", "\\|") for line in case["line"]) or "nothing"
+            off = "0, bit for bit" if case.get("identical") else number(case["loss_gap"]) if "loss_gap" in case else ""
+            lines.append(f"| {case['what']} | {case['way']} | {off} | {said} |")
+        return lines
+    key, unit, scale = {"step": ("step_us", "ms", 1000), "host": ("host_us", "us", 1), "memory": ("memory_mib", "MiB", 1), "setup": ("setup_s", "s", 1)}[what]
+    ways = list(dict.fromkeys(name for row in data["rows"] for name in row["ways"]))
+    lines = [f"| step, {unit} | nodes | " + " | ".join(ways) + " |", "|---|---|" + "---|" * len(ways)]
+    for row in data["rows"]:
+        cells = []
+        for name in ways:
+            way = row["ways"].get(name, {})
+            text = number(way[key] / scale) if key in way else way.get("error", "")
+            if what == "step" and key in way and not way["identical"]:
+                text += " (differs)"
+            if what == "step" and way.get("rung", "replay") != "replay":
+                text += f" ({way['rung']})"
+            cells.append(text)
+        lines.append(f"| {row['task']} | {row.get('nodes', '')} | " + " | ".join(cells) + " |")
+    return lines
+
+
+RUNS = ("replayed", "recorded anew", "fallbacks", "launched", "checked", "recordings", "recordings that failed")
+
+
+def table_runs(data):
+    if not data.get("runs"):
+        return None
+    lines = [f"| seed | steps | {' | '.join(RUNS)} | state at the end |", "|---|---|" + "---|" * len(RUNS) + "---|"]
+    for run in data["runs"]:
+        lines.append(f"| {run['seed']} | {run['steps']:,} | " + " | ".join(f"{run[what]:,}" for what in RUNS) + " | the same, bit for bit |")
+    return lines
+
+
 def rewrite(text, found):
     def table(match):
         kind, _, name = match[1].partition(" ")
@@ -183,6 +237,10 @@ def rewrite(text, found):
             lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
         elif kind == "frameworks":
             lines = table_frameworks(found["frameworks"])
+        elif kind == "pytorch":
+            lines = table_pytorch(found.get("pytorch.json"), name)
+        elif kind == "loop-runs":
+            lines = table_runs(found["loop-runs.json"])
         else:
             sys.exit(f"no such table: {match[1]}")
         return match[0] if lines is None else f"<!-- measured: {match[1]} -->\n\n" + "\n".join(lines) + "\n\n<!-- /measured -->"
@@ -200,7 +258,7 @@ def main():
     if arguments.simulation and os.path.abspath(arguments.into) == docs:
         parser.error("figures of a simulation do not go into docs/: name another folder with --into")
     found = load(arguments.results, arguments.simulation)
-    for name in ("quickstart", "launches"):
+    for name in OTHERS:
         found[f"{name}.json"] = load_other(arguments.results, name, arguments.simulation) or {}
     found["frameworks"] = []
     for path in sorted(glob.glob(os.path.join(arguments.results, "audit_*.json"))):

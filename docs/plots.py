@@ -1,11 +1,11 @@
-"""Draw the plots of the documents as SVG:   python3 docs/plots.py RESULTS [--simulation] [--into FOLDER]
+"""Draw the plots of the documents as SVG from the tables of performance.md:   python3 docs/plots.py [--check]
 
-RESULTS and the options are those of measured.py. Without bench-steps.json or bench-commit.json in RESULTS a plot has axes only.
+measured.py has written those tables. --check draws nothing and says whether the plots in docs/ are what would be drawn.
 """
 import argparse
-import json
 import math
 import os
+import re
 import sys
 
 WIDTH, HEIGHT = 720, 440
@@ -35,9 +35,11 @@ def short(value):
 
 
 def draw(title, x_label, y_label, lines, note):
-    points = [point for line in lines for point in line.points]
-    x_low, x_high = decades([point[0] for point in points]) if points else (0, 4)
-    y_low, y_high = decades([v for point in points for v in point[1:] if v > 0]) if points else (0, 4)
+    all_points = [point for line in lines for point in line.points]
+    if not all_points:
+        sys.exit(f"'{title}' has no points: performance.md lacks the rows")
+    x_low, x_high = decades([point[0] for point in all_points])
+    y_low, y_high = decades([v for point in all_points for v in point[1:] if v > 0])
 
     def at_x(value):
         return LEFT + (math.log10(value) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
@@ -67,60 +69,69 @@ def draw(title, x_label, y_label, lines, note):
         y = TOP + 16 + 22 * index
         out += [f'<line x1="{WIDTH - RIGHT + 14}" y1="{y - 4}" x2="{WIDTH - RIGHT + 42}" y2="{y - 4}" stroke="{line.colour}" stroke-width="2"{dash}/>',
                 text(WIDTH - RIGHT + 48, y, line.name)]
-    if not points:
-        out.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT / 2, "not measured yet", 16, "middle"))
     out += [text(WIDTH - 10, HEIGHT - 14, note, 10, "end"), "</svg>"]
     return "\n".join(out) + "\n"
 
 
-def points_of(data, series, which):
-    return [(row["x"], row[which]["median"], row[which]["p10"], row[which]["p90"]) for row in (data or {"rows": []})["rows"]
-            if row["series"] == series and which in row and row[which]["median"] > 0]
+# In microseconds; "KiB" and the like are those of the labels.
+NUMBER = r"([\d,.]+)"
+VALUE = re.compile(rf"{NUMBER} us(?: \({NUMBER} \.\. {NUMBER}\))?$")
 
 
-def load(folder, name, simulation):
-    try:
-        with open(os.path.join(folder, f"bench-{name}.json"), encoding="utf-8") as f:
-            data = json.load(f)
-    except FileNotFoundError:
-        return None
-    if data["driver"] != "cuda" and not simulation:
-        sys.exit(f"bench-{name}.json: measured on {data['driver']}, a simulation: its times say nothing about a card")
-    return data
+def table(text, name):
+    """The rows of a table that measured.py wrote: label, ours, raw."""
+    found = re.search(rf"<!-- measured: bench {name} -->\n(.*?)<!-- /measured -->", text, flags=re.S)
+    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in (found[1] if found else "").splitlines() if line.startswith("| ")]
+    return [(row[0], row[1], row[2]) for row in rows[1:] if len(row) >= 3]
+
+
+def points(rows, label, which):
+    """Those of the rows whose label fits; its first group is x, which is 0 for ours and 1 for raw."""
+    out = []
+    for row in rows:
+        fits, value = re.fullmatch(label, row[0]), VALUE.match(row[1 + which])
+        if fits and value:
+            median, p10, p90 = (float(n.replace(",", "")) if n else None for n in value.groups())
+            out.append((float(fits[1]), median, median if p10 is None else p10, median if p90 is None else p90))
+    return out
+
+
+def drawings(text):
+    card, date = (re.search(rf"^\| {what} \| (.*?) \|$", text, flags=re.M) for what in ("card", "date"))
+    note = f"{card[1]}, {date[1]}" if card and date else ""
+    steps, commit = table(text, "steps"), table(text, "commit")
+    by_launches, chain, whole = r"step of (\d+), replayed / launch by launch", r"(\d+) x {} / \d+ copy nodes", r"(\d+) x {} / one copy of all bytes"
+    return {
+        "step_time.svg": draw(
+            "One step of small kernels, until the device is done", "launches per step", "microseconds",
+            [Line("launch by launch", COLOURS["raw"], points(steps, by_launches, 1)),
+             Line("replayed", COLOURS["ours"], points(steps, by_launches, 0))], note),
+        "pin_cost.svg": draw(
+            "Committing P pins in a graph, device time", "P", "microseconds",
+            [line for size, dashed in (("4 KiB", False), ("1 MiB", True)) for line in (
+                Line(f"P copy nodes, {size}", COLOURS["raw"], points(commit, chain.format(size), 1), dashed),
+                Line(f"commits, {size}", COLOURS["ours"], points(commit, whole.format(size), 0), dashed),
+                Line(f"one copy, {size}", COLOURS["copy"], points(commit, whole.format(size), 1), dashed))], note),
+    }
 
 
 def main():
     docs = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
-    parser.add_argument("results")
-    parser.add_argument("--simulation", action="store_true")
-    parser.add_argument("--into", default=docs)
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    if arguments.simulation and os.path.abspath(arguments.into) == docs:
-        parser.error("figures of a simulation do not go into docs/: name another folder with --into")
-    steps, commit = (load(arguments.results, name, arguments.simulation) for name in ("steps", "commit"))
-
-    def note(data):
-        return f"{data['device']}, {data['date']}" if data else ""
-
-    plots = {
-        "step_time.svg": draw(
-            "One step of small kernels, until the device is done", "launches per step", "microseconds",
-            [Line("launch by launch", COLOURS["raw"], points_of(steps, "step by launches", "raw")),
-             Line("replayed", COLOURS["ours"], points_of(steps, "step by launches", "ours"))] if steps else [], note(steps)),
-        "pin_cost.svg": draw(
-            "Committing P pins in a graph, device time", "P", "microseconds",
-            [line for size, dashed in (("4 KiB", False), ("1 MiB", True)) for line in (
-                Line(f"P copy nodes, {size}", COLOURS["raw"], points_of(commit, f"copy nodes of {size} by pins", "raw"), dashed),
-                Line(f"commits, {size}", COLOURS["ours"], points_of(commit, f"commit of {size} by pins", "ours"), dashed),
-                Line(f"one copy, {size}", COLOURS["copy"], points_of(commit, f"commit of {size} by pins", "raw"), dashed))] if commit else [],
-            note(commit)),
-    }
-    os.makedirs(arguments.into, exist_ok=True)
-    for name, drawing in plots.items():
-        with open(os.path.join(arguments.into, name), "w", encoding="utf-8") as f:
-            f.write(drawing)
-        print(os.path.join(arguments.into, name))
+    with open(os.path.join(docs, "performance.md"), encoding="utf-8") as f:
+        drawn = drawings(f.read())
+    for name, drawing in drawn.items():
+        path = os.path.join(docs, name)
+        if not arguments.check:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(drawing)
+            print(path)
+            continue
+        with open(path, encoding="utf-8") as f:
+            if f.read() != drawing:
+                sys.exit(f"{path} is not what the tables of performance.md say: python3 docs/plots.py")
 
 
 if __name__ == "__main__":

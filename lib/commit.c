@@ -8,7 +8,7 @@
 
 /* ---- outside a recording ----------------------------------------------------------------------------------------- */
 
-/* Room for lists of n ranges. */
+/* Room for lists of n slices. */
 static stepgraph_status make_room(stepgraph_session *session, size_t n)
 {
     size_t room = session->commit_room != 0 ? session->commit_room : 64;
@@ -22,9 +22,9 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
     sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
     session->commit_table = 0;
     session->commit_room = 0;
-    status = sg__ring_init(session, &session->commit_ring, room * sizeof(sg__range), session->feed_slots);
+    status = sg__ring_init(session, &session->commit_ring, room * sizeof(sg__slice), session->feed_slots);
     if (status == STEPGRAPH_OK)
-        status = sg__device_alloc(session, &session->commit_table, room * sizeof(sg__range));
+        status = sg__device_alloc(session, &session->commit_table, room * sizeof(sg__slice));
     if (status == STEPGRAPH_OK)
         session->commit_room = room;
     return status;
@@ -32,50 +32,64 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
 
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n)
 {
-    sg__range *larger;
+    sg__range *ranges;
+    stepgraph_pin **pins;
 
     if (n <= session->ranges_room)
         return STEPGRAPH_OK;
-    larger = realloc(session->ranges, n * sizeof *larger);
-    if (larger == NULL)
-        return sg__fail_memory("host", n * sizeof *larger);
-    session->ranges = larger;
+    ranges = realloc(session->ranges, n * sizeof *ranges);
+    if (ranges == NULL)
+        return sg__fail_memory("host", n * sizeof *ranges);
+    session->ranges = ranges;
+    pins = realloc(session->range_pins, n * sizeof(stepgraph_pin *));
+    if (pins == NULL)
+        return sg__fail_memory("host", n * sizeof(stepgraph_pin *));
+    session->range_pins = pins;
     session->ranges_room = n;
     return STEPGRAPH_OK;
 }
 
+static uint64_t bytes_of(const sg__range *ranges, size_t n)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += ranges[i].bytes;
+    return bytes;
+}
+
 stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ranges, size_t n)
 {
+    const uint64_t bytes = bytes_of(ranges, n);
     stepgraph_status status;
-    sg__range *slot;
-    uint64_t chunks;
+    sg__slice *slot;
     CUresult code;
+    size_t slices;
     bool waited;
 
     if (n == 1) {
         SG__CU(session->driver, MemcpyDtoDAsync, ranges[0].a, ranges[0].b, ranges[0].bytes, session->stream);
-        sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
+        sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
         return STEPGRAPH_OK;
     }
-    status = make_room(session, n);
+    status = make_room(session, sg__slices_most(n, bytes));
     if (status == STEPGRAPH_OK)
         status = sg__ring_next(session, &session->commit_ring, &waited);
     if (status != STEPGRAPH_OK)
         return status;
 
     /* One device buffer for all lists: each copy into it comes, in stream order, after the launch that read the list before. */
-    slot = (sg__range *)(void *)sg__ring_slot(&session->commit_ring, session->commit_ring.slot);
-    memcpy(slot, ranges, n * sizeof *ranges);
-    chunks = sg__ranges_number(slot, n);
-    SG__CU(session->driver, MemcpyHtoDAsync, session->commit_table, slot, n * sizeof *slot, session->stream);
+    slot = (sg__slice *)(void *)sg__ring_slot(&session->commit_ring, session->commit_ring.slot);
+    slices = sg__slices_cut(ranges, n, bytes, slot);
+    SG__CU(session->driver, MemcpyHtoDAsync, session->commit_table, slot, slices * sizeof *slot, session->stream);
     status = sg__ring_sent(session, &session->commit_ring);
     if (status != STEPGRAPH_OK)
         return status;
-    code = sg__kernels_copy(session->driver, &session->kernels, session->stream, session->commit_table, n, chunks);
+    code = sg__kernels_commit(session->driver, &session->kernels, session->stream, session->commit_table, slices);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
-    sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
-    sg__count(&session->library, STEPGRAPH_KIND_KERNEL, 1);
+    sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
+    sg__count_own(session, STEPGRAPH_KIND_KERNEL, 1);
     return STEPGRAPH_OK;
 
 fail:
@@ -84,44 +98,41 @@ fail:
 
 /* ---- while recording --------------------------------------------------------------------------------------------- */
 
-static stepgraph_status commit_recorded(stepgraph_step *step, const sg__range *ranges, size_t n)
+static stepgraph_status commit_recorded(stepgraph_step *step, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_session *session = step->session;
+    const uint64_t bytes = bytes_of(ranges, n);
     stepgraph_status status;
     CUdeviceptr table;
-    sg__range *list;
-    uint64_t chunks;
+    sg__slice *list;
     CUresult code;
+    size_t slices;
 
     if (n == 1) {
         SG__CU(session->driver, MemcpyDtoDAsync, ranges[0].a, ranges[0].b, ranges[0].bytes, session->stream);
         step->pin_copies++;
-        step->pin_bytes += ranges[0].bytes;
+        step->pin_bytes += bytes;
         return STEPGRAPH_OK; /* Both ends stand in the copy node. */
     }
-    status = sg__table_take(session, &step->tables, n, &list, &table);
+    status = sg__table_take(session, &step->tables, sg__slices_most(n, bytes), &list, &table);
     if (status != STEPGRAPH_OK)
         return status;
-    memcpy(list, ranges, n * sizeof *ranges);
-    chunks = sg__ranges_number(list, n);
-    code = sg__kernels_copy(session->driver, &session->kernels, session->stream, table, n, chunks);
+    slices = sg__slices_cut(ranges, n, bytes, list);
+    code = sg__kernels_commit(session->driver, &session->kernels, session->stream, table, slices);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
     step->pin_kernels++;
-    for (size_t i = 0; i < n; i++) {
-        step->pin_bytes += ranges[i].bytes;
-        status = sg__step_committed(step, sg__pin_at(session, ranges[i].a), ranges[i].b);
-        if (status != STEPGRAPH_OK)
-            return status;
-    }
-    return STEPGRAPH_OK;
+    step->pin_bytes += bytes;
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = sg__step_committed(step, pins[i], ranges[i].b);
+    return status;
 
 fail:
     return status;
 }
 
-/* Enqueue or record the copies; note their price. */
-static stepgraph_status commit(stepgraph_session *session, const sg__range *ranges, size_t n)
+/* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
+static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_step *step = session->capturing;
     stepgraph_pin_stats *stats = &session->pin_stats;
@@ -129,11 +140,11 @@ static stepgraph_status commit(stepgraph_session *session, const sg__range *rang
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = step != NULL ? commit_recorded(step, ranges, n) : sg__commit_now(session, ranges, n);
+    status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
     /* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
     for (size_t i = 0; step == NULL && i < n; i++)
-        sg__pin_at(session, ranges[i].a)->former = ranges[i].b;
+        pins[i]->former = ranges[i].b;
     if (status != STEPGRAPH_OK) {
         if (step != NULL)
             sg__step_break(step);
@@ -142,8 +153,7 @@ static stepgraph_status commit(stepgraph_session *session, const sg__range *rang
     stats->copies += n;
     /* Outside a recording the list of ranges travels too. */
     stats->copy_launches += n == 1 || step != NULL ? 1 : 2;
-    for (size_t i = 0; i < n; i++)
-        stats->copy_bytes += ranges[i].bytes;
+    stats->copy_bytes += bytes_of(ranges, n);
     return STEPGRAPH_OK;
 }
 
@@ -197,13 +207,12 @@ stepgraph_status stepgraph_pin_commit(stepgraph_pin *pin, uint64_t fresh)
     if (status != STEPGRAPH_OK)
         return status;
     range = (sg__range){.a = pin->address, .b = fresh, .bytes = pin->bytes};
-    return commit(pin->session, &range, 1);
+    return commit(pin->session, &pin, &range, 1);
 }
 
 stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, const uint64_t *fresh)
 {
     stepgraph_status status = STEPGRAPH_OK;
-    sg__range *ranges;
     size_t moved = 0;
 
     sg__error_clear();
@@ -214,7 +223,6 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
     status = sg__ranges_room(session, n);
     if (status != STEPGRAPH_OK)
         return status;
-    ranges = session->ranges;
 
     session->commit_serial++;
     for (size_t i = 0; i < n; i++) {
@@ -227,7 +235,8 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
         if (fresh[i] == pins[i]->address)
             continue;
         pins[i]->commit_serial = session->commit_serial;
-        ranges[moved++] = (sg__range){.a = pins[i]->address, .b = fresh[i], .bytes = pins[i]->bytes};
+        session->range_pins[moved] = pins[i];
+        session->ranges[moved++] = (sg__range){.a = pins[i]->address, .b = fresh[i], .bytes = pins[i]->bytes};
     }
     for (size_t i = 0; i < n; i++)
         if (fresh[i] != pins[i]->address) {
@@ -236,5 +245,5 @@ stepgraph_status stepgraph_pin_commit_many(stepgraph_session *session, size_t n,
                 return status;
         }
     session->pin_stats.skipped += n - moved;
-    return moved > 0 ? commit(session, ranges, moved) : STEPGRAPH_OK;
+    return moved > 0 ? commit(session, session->range_pins, session->ranges, moved) : STEPGRAPH_OK;
 }

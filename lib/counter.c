@@ -3,11 +3,20 @@
 #include "step_p.h"
 #include "structs.h"
 
-void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n)
+static inline void count_shared(sg__counter *counter, unsigned int index, uint64_t n)
 {
-    unsigned int index = (unsigned int)kind < STEPGRAPH_KINDS ? (unsigned int)kind : STEPGRAPH_KIND_KERNEL;
-
     atomic_fetch_add_explicit(&counter->n[index], n, memory_order_relaxed);
+}
+
+/* Nobody else writes there: the add need not be one operation, which would cost as much as five. */
+static inline void count_alone(sg__counter *counter, unsigned int index, uint64_t n)
+{
+    atomic_store_explicit(&counter->n[index], atomic_load_explicit(&counter->n[index], memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+void sg__count_own(stepgraph_session *session, stepgraph_kind kind, uint64_t n)
+{
+    count_alone(&session->library, (unsigned int)kind, n);
 }
 
 /* A thread is known by an address of its own. */
@@ -43,17 +52,13 @@ static inline bool note_thread(stepgraph_session *session)
 void stepgraph_session_count(stepgraph_session *session, stepgraph_kind kind, uint64_t n)
 {
     unsigned int index = (unsigned int)kind < STEPGRAPH_KINDS ? (unsigned int)kind : STEPGRAPH_KIND_KERNEL;
-    _Atomic uint64_t *own;
 
     if (session == NULL)
         return;
-    if (!note_thread(session)) {
-        sg__count(&session->host, kind, n);
-        return;
-    }
-    /* Nobody else writes here: the add need not be one operation. */
-    own = &session->host_first.n[index];
-    atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + n, memory_order_relaxed);
+    if (note_thread(session))
+        count_alone(&session->host_first, index, n);
+    else
+        count_shared(&session->host, index, n);
 }
 
 uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind)
@@ -161,7 +166,7 @@ stepgraph_status stepgraph_session_launch(stepgraph_session *session, const step
     SG__CU(session->driver, LaunchKernel, l.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes,
            stream, l.arguments, l.extra);
     note_thread(session);
-    sg__count(&session->wrapper, STEPGRAPH_KIND_KERNEL, 1);
+    count_shared(&session->wrapper, STEPGRAPH_KIND_KERNEL, 1);
     return STEPGRAPH_OK;
 
 fail:

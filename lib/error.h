@@ -6,20 +6,23 @@
 
 #include "driver/driver.h"
 
+/* Not on the way of a call that succeeds: whatever leads there is laid out apart, so that a replay's own code stays short. */
+#define SG__COLD __attribute__((cold))
+
 /* Clear the record. First thing in every public call that returns a status. */
 void sg__error_clear(void);
 
 /* Note what went wrong and return status. The function that first knows the cause calls it; those above pass the status on. */
-stepgraph_status sg__fail(stepgraph_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+SG__COLD stepgraph_status sg__fail(stepgraph_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same for a driver call: the status follows from the code, the sentence is "CALL failed: NAME (code)". */
-stepgraph_status sg__fail_driver(const sg__driver *driver, const char *call, CUresult code);
+SG__COLD stepgraph_status sg__fail_driver(const sg__driver *driver, const char *call, CUresult code);
 
 /* The same for memory: kind is "host", "page-locked host" or "device". */
-stepgraph_status sg__fail_memory(const char *kind, uint64_t bytes);
+SG__COLD stepgraph_status sg__fail_memory(const char *kind, uint64_t bytes);
 
 /* Put words in front of the record's sentence, such as "pin 'x': ". */
-stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+SG__COLD stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Add one line to the record's message, as long as there is room. */
 void sg__fail_line(const char *format, ...) __attribute__((format(printf, 1, 2)));

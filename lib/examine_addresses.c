@@ -175,7 +175,7 @@ static stepgraph_status examine_table(sg__examination *e, const sg__graph_word *
     stepgraph_status status;
     sg__finding *f;
 
-    if (e->step->read.nodes[word->node].function == e->step->session->kernels.copy)
+    if (e->step->read.nodes[word->node].function == e->step->session->kernels.commit)
         return STEPGRAPH_OK;
     e->unregistered++;
     status = add_word(e, STEPGRAPH_FINDING_REPLACED, word, &f);

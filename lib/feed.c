@@ -13,7 +13,7 @@
 struct sg__bank {
     sg__bank *next;
     CUdeviceptr base;
-    uint64_t bytes, used;
+    uint64_t bytes, used, clean; /* Behind the last lie pins that joined and hold no zeros yet. */
     stepgraph_pin *pins;
     size_t n_pins, n_adopted;
 
@@ -43,6 +43,7 @@ static stepgraph_status bank_make(stepgraph_session *session, uint64_t bytes, sg
         return sg__fail_memory("host", sizeof *bank);
     bank->bytes = bytes;
     status = sg__ring_init(session, &bank->ring, bytes, session->feed_slots);
+    bank->ring.stride = 0; /* Grows with the pins that join. */
     if (status == STEPGRAPH_OK)
         status = sg__device_alloc(session, &bank->base, bytes);
     if (status != STEPGRAPH_OK) {
@@ -80,6 +81,9 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
     pin->slot = bank->ring.slot;
     pin->fed_round = bank->round - 1;
     pin->next_in_bank = bank->pins;
+    pin->link_in_bank = &bank->pins;
+    if (bank->pins != NULL)
+        bank->pins->link_in_bank = &pin->next_in_bank;
     bank->pins = pin;
     bank->n_pins++;
     bank->used = pin->offset + pin->bytes;
@@ -87,12 +91,23 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
         bank->n_adopted++;
     else
         pin->address = bank->base + pin->offset;
+    return STEPGRAPH_OK;
+}
 
-    /* The place may have belonged to another pin before, and a copy of that one may still be queued: wait before the host writes there. */
-    SG__CU(session->driver, MemsetD8Async, bank->base + pin->offset, 0, pin->bytes, session->stream);
+stepgraph_status sg__banks_clean(stepgraph_session *session)
+{
+    stepgraph_status status;
+
+    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        if (bank->clean < bank->used)
+            SG__CU(session->driver, MemsetD8Async, bank->base + bank->clean, 0, bank->used - bank->clean, session->stream);
+    /* A place may have belonged to another pin before, and a copy of that one may still be queued: wait before the host writes there. */
     status = sg__session_wait(session);
-    if (status == STEPGRAPH_OK)
-        memset(sg__ring_slot(&bank->ring, pin->slot) + pin->offset, 0, pin->bytes);
+    for (sg__bank *bank = session->banks; status == STEPGRAPH_OK && bank != NULL; bank = bank->next) {
+        sg__ring_spread(&bank->ring, bank->used);
+        memset(sg__ring_slot(&bank->ring, bank->ring.slot) + bank->clean, 0, bank->used - bank->clean);
+        bank->clean = bank->used;
+    }
     return status;
 
 fail:
@@ -102,11 +117,10 @@ fail:
 void sg__bank_leave(stepgraph_pin *pin)
 {
     sg__bank *bank = pin->bank;
-    stepgraph_pin **link = &bank->pins;
 
-    while (*link != pin)
-        link = &(*link)->next_in_bank;
-    *link = pin->next_in_bank;
+    *pin->link_in_bank = pin->next_in_bank;
+    if (pin->next_in_bank != NULL)
+        pin->next_in_bank->link_in_bank = pin->link_in_bank;
     bank->n_pins--;
     bank->n_adopted -= pin->adopted ? 1 : 0;
     if (bank->open && pin->fed_round == bank->round) {
@@ -114,7 +128,7 @@ void sg__bank_leave(stepgraph_pin *pin)
         bank->bytes_fed -= pin->bytes;
     }
     if (bank->n_pins == 0) {
-        bank->used = 0;
+        bank->used = bank->clean = 0;
         bank->open = false;
     }
     pin->bank = NULL;
@@ -240,7 +254,13 @@ static stepgraph_status scatter(stepgraph_session *session, const sg__bank *bank
     for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
         if (pin->adopted && pin->fed_round == bank->round)
             session->ranges[n++] = (sg__range){.a = pin->address, .b = bank->base + pin->offset, .bytes = pin->bytes};
-    return n > 0 ? sg__commit_now(session, session->ranges, n) : STEPGRAPH_OK;
+    if (n == 0)
+        return STEPGRAPH_OK;
+    SG__CU(session->driver, CtxPushCurrent, session->context);
+    status = sg__commit_now(session, session->ranges, n);
+    sg__leave(session);
+fail:
+    return status;
 }
 
 static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
@@ -250,9 +270,9 @@ static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
 
     if (bank->n_fed < bank->n_pins && bank->bytes_fed < bytes)
         carry_over(bank);
-    SG__CU(session->driver, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
-           session->stream);
-    sg__count(&session->library, STEPGRAPH_KIND_COPY, 1);
+    SG__CU_STREAM(session, MemcpyHtoDAsync, bank->base + bank->low, sg__ring_slot(&bank->ring, bank->ring.slot) + bank->low, bytes,
+                  session->stream);
+    sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
     session->pin_stats.feed_copies++;
     session->pin_stats.feed_bytes += bytes;
     bank->open = false;

@@ -9,14 +9,17 @@
 
 #include "session_p.h"
 
-/* Give a FEED or CELL its place, and its address unless it is adopted. */
+/* Give a FEED or CELL its place, and its address unless it is adopted. What it holds there is undefined until the banks are cleaned. */
 stepgraph_status sg__bank_join(stepgraph_pin *pin);
 void sg__bank_leave(stepgraph_pin *pin);
+
+/* Fill the places of pins that joined since the last time with zeros, and wait for the stream. The context is current. */
+stepgraph_status sg__banks_clean(stepgraph_session *session);
 
 /* Free all banks. In a dead context only the host's side. */
 void sg__banks_free(stepgraph_session *session);
 
-/* Enqueue the copies of what was fed. The context is current and nothing records on the stream. */
+/* Enqueue the copies of what was fed. Nothing records on the stream; the context need not be current. */
 stepgraph_status sg__feeds_send(stepgraph_session *session);
 
 /* The host's side of all feeds and cells, to keep and to put back. Nothing waits to be sent; for the second, the stream is idle. */

@@ -20,7 +20,7 @@ uint64_t sg__step_host_bytes(const stepgraph_step *step)
 {
     return sizeof *step + step->read.n_nodes * sizeof *step->read.nodes +
            step->n_used * (sizeof *step->used + sizeof *step->used_feeds) + step->n_sources * sizeof *step->sources +
-           step->allocations.n * sizeof *step->allocations.items + sg__table_bytes(step->tables);
+           step->allocations.n * sizeof *step->allocations.items + step->n_looks * sizeof *step->looks + sg__table_bytes(step->tables);
 }
 
 static stepgraph_status check_limit(const stepgraph_step *step)
@@ -186,5 +186,5 @@ stepgraph_status sg__step_lists_again(stepgraph_step *step)
             return status;
     }
     step->lists_pending = false;
-    return sg__table_renew(session, &step->tables, 2 * session->n_pins + 64);
+    return sg__table_renew(session, &step->tables);
 }

@@ -171,7 +171,7 @@ static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t
                         : kind == STEPGRAPH_TURN_WARMUP || kind == STEPGRAPH_TURN_REHEARSAL ? STEPGRAPH_RUN_WARMUP
                                                                                             : STEPGRAPH_RUN_FRESH;
     stepgraph_step *step;
-    stepgraph_status status = sg__lane_step(loop, lane, "", &step);
+    stepgraph_status status = sg__lane_step(loop, lane, SG__STEP_ITSELF, &step);
 
     if (status == STEPGRAPH_OK)
         status = stepgraph_step_run_begin(step, run);
@@ -210,7 +210,7 @@ static stepgraph_status record_on(stepgraph_loop *loop, sg__lane *lane, stepgrap
 
 static stepgraph_status start_recording(stepgraph_loop *loop, sg__lane *lane, uint32_t kind, stepgraph_step **step_out)
 {
-    stepgraph_status status = sg__lane_step(loop, lane, "", step_out);
+    stepgraph_status status = sg__lane_step(loop, lane, SG__STEP_ITSELF, step_out);
 
     if (status != STEPGRAPH_OK)
         return status;
@@ -222,7 +222,7 @@ static stepgraph_status start_recording(stepgraph_loop *loop, sg__lane *lane, ui
     }
     lane->step->again = false;
     if (kind == STEPGRAPH_TURN_LOOK || lane->phase == SG__PHASE_FIRST)
-        status = sg__lane_step(loop, lane, kind == STEPGRAPH_TURN_LOOK ? " (third recording)" : " (first recording)", step_out);
+        status = sg__lane_step(loop, lane, kind == STEPGRAPH_TURN_LOOK ? SG__STEP_LOOK : SG__STEP_FIRST, step_out);
     return status == STEPGRAPH_OK ? record_on(loop, lane, *step_out) : status;
 }
 
@@ -509,12 +509,10 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
     sg__lane_time(loop, lane);
     if (!done)
         return status;
-    if (!sg__lane_objects(loop, lane, step)) {
-        if (first)
-            lane->phase = SG__PHASE_SECOND;
-        else
-            status = sg__lane_compare(loop, lane, NULL, &look);
-    }
+    if (first)
+        lane->phase = SG__PHASE_SECOND;
+    else
+        status = sg__lane_compare(loop, lane, NULL, &look);
     if (status != STEPGRAPH_OK) {
         loop->open = 0;
         return status;

@@ -259,7 +259,7 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
     stepgraph_status status;
 
     *possible = false;
-    if (lane->step->stats.unregistered > 0) {
+    if (lane->unpinned > 0) {
         cannot(loop, lane,
                "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, "
                "or replay unproven "
@@ -497,12 +497,31 @@ static void passed(stepgraph_loop *loop, sg__lane *lane)
         sg__lane_proven(loop, lane);
 }
 
+/* Replays diverge. Those since the last check may have done so, too: the host must know how far to go back. */
+static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
+{
+    uint64_t since = lane->replays - lane->right_replays;
+    char told[512], right[64] = "no check came before";
+
+    if (lane->right_at != UINT64_MAX)
+        snprintf(right, sizeof right, "all was right at step %llu", (unsigned long long)lane->right_at);
+    if (lane->phase == SG__PHASE_REPLAY && since > 0)
+        snprintf(told, sizeof told,
+                 "%.330s; %s, and %llu replay%s since then may have been wrong: go back to a checkpoint from before", words,
+                 right, (unsigned long long)since, since > 1 ? "s" : "");
+    else
+        snprintf(told, sizeof told, "%s", words);
+    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
+}
+
 static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
 {
     loop->stats.checks++;
     switch (verdict) {
     case STEPGRAPH_IDENTICAL:
         loop->stats.checks_identical++;
+        lane->right_at = loop->k;
+        lane->right_replays = lane->replays;
         passed(loop, lane);
         return;
     case STEPGRAPH_INCONCLUSIVE:
@@ -520,7 +539,7 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict 
         return;
     case STEPGRAPH_DIVERGED:
         loop->stats.checks_diverged++;
-        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, words);
+        diverged(loop, lane, words);
         return;
     }
 }

@@ -50,6 +50,7 @@ static void begin_lane(sg__lane *lane, uint64_t key)
     lane->used = true;
     lane->why = STEPGRAPH_WHY_STARTING;
     lane->until_check = UINT64_MAX;
+    lane->right_at = UINT64_MAX;
     lane->first_us = -1;
 }
 
@@ -88,17 +89,16 @@ stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **la
 void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane)
 {
     bool on = (loop->config.flags & (STEPGRAPH_LOOP_TIMING | STEPGRAPH_LOOP_TRACE)) != 0 || lane->phase < SG__PHASE_REPLAY ||
-              (lane->phase == SG__PHASE_REPLAY && lane->timed_left > 0);
+              (lane->phase == SG__PHASE_REPLAY && lane->timed_left > 1);
 
     if (lane->step != NULL)
         lane->step->stages.timing = on;
 }
 
-stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out)
+stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, sg__which which, stepgraph_step **step_out)
 {
-    stepgraph_step **place = strstr(what, "first") != NULL   ? &lane->first
-                             : strstr(what, "third") != NULL ? &loop->look
-                                                             : &lane->step;
+    static const char *const names[] = {"", " (first recording)", " (third recording)"};
+    stepgraph_step **const places[] = {&lane->step, &lane->first, &loop->look}, **place = places[which];
     stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
     stepgraph_status status = STEPGRAPH_OK;
     char name[160];
@@ -107,9 +107,9 @@ stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char 
         if (lane == &loop->outside)
             snprintf(name, sizeof name, "%.100s, other keys", loop->name);
         else if (lane->key == 0)
-            snprintf(name, sizeof name, "%.100s%s", loop->name, what);
+            snprintf(name, sizeof name, "%.100s%s", loop->name, names[which]);
         else
-            snprintf(name, sizeof name, "%.100s, key %llu%s", loop->name, (unsigned long long)lane->key, what);
+            snprintf(name, sizeof name, "%.100s, key %llu%s", loop->name, (unsigned long long)lane->key, names[which]);
         config.name = name;
         config.flags = loop->config.step_flags | LET_PASS;
         config.liveness_every = loop->config.liveness_every;

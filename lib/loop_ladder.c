@@ -111,20 +111,6 @@ stepgraph_why sg__why_failed(stepgraph_status status)
 
 /* ---- findings ---------------------------------------------------------------------------------------------------- */
 
-/* The flag of the host's that lets it pass, of those that the loop sets for its steps. */
-static uint32_t let_pass(uint32_t kind)
-{
-    switch (kind) {
-    case STEPGRAPH_FINDING_UNREGISTERED:
-    case STEPGRAPH_FINDING_POOL:
-        return STEPGRAPH_STEP_ALLOW_UNREGISTERED;
-    case STEPGRAPH_FINDING_FORMER_STATE:
-        return STEPGRAPH_STEP_ALLOW_FORMER_STATE;
-    default:
-        return 0;
-    }
-}
-
 static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
 {
     if (audit == NULL)
@@ -157,26 +143,6 @@ static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, c
         snprintf(words, bytes, "%.300s; %.200s", f->text, f->advice);
 }
 
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step)
-{
-    const stepgraph_audit *audit = step->audit;
-    stepgraph_finding found;
-    char words[512];
-
-    for (uint64_t i = 0; i < audit->summary.kept; i++) {
-        const stepgraph_finding *f = sg__audit_at(audit, i);
-        uint32_t flag = let_pass(f->kind);
-        if (f->fault != 0 || flag == 0 || (loop->config.step_flags & flag) != 0)
-            continue;
-        found = *f;
-        words_of(audit, &found, words, sizeof words);
-        sg__lane_keep_audit(lane, step);
-        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
-        return true;
-    }
-    return false;
-}
-
 /* The worst of what differs. */
 static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding **finding_out)
 {
@@ -202,7 +168,8 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
     lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
-    lane->timed_left = SG__TIMED_REPLAYS;
+    lane->timed_left = SG__TIMED_REPLAYS + 1;
+    lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
     lane->checks_left = 0;
     sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
 }
@@ -217,6 +184,26 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
     }
     lane->phase = SG__PHASE_CHECK;
     lane->checks_left = loop->config.check_steps;
+}
+
+static stepgraph_status pass_unless_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again)
+{
+    stepgraph_audit *audit;
+    stepgraph_status status = sg__lane_unpinned(loop, lane, again, &audit);
+    char words[512];
+
+    if (status == STEPGRAPH_ERR_LOST)
+        return status;
+    if (status != STEPGRAPH_OK) {
+        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
+    } else if (audit != NULL) {
+        keep_audit(lane, audit);
+        words_of(audit, sg__audit_at(audit, 0), words, sizeof words);
+        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
+    } else {
+        pass(loop, lane);
+    }
+    return STEPGRAPH_OK;
 }
 
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
@@ -235,10 +222,8 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
         return STEPGRAPH_OK;
     }
     keep_audit(lane, audit);
-    if (audit->summary.faults + audit->summary.doubtful == 0) {
-        pass(loop, lane);
-        return STEPGRAPH_OK;
-    }
+    if (audit->summary.faults + audit->summary.doubtful == 0)
+        return pass_unless_unpinned(loop, lane, again);
     why = worst(audit, &finding);
     words_of(audit, finding, words, sizeof words);
     if (why == STEPGRAPH_WHY_TOPOLOGY)
@@ -274,15 +259,22 @@ static bool by_clock(const stepgraph_loop *loop)
            (loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0);
 }
 
-/* The loop's own verdict, once enough replays were timed. */
+/* The loop's own verdict, once enough replays were timed and their times are there. */
 static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
-    stepgraph_status status = stepgraph_step_get_verdict(lane->step, &v);
+    bool all = false;
+    stepgraph_status status = sg__enter(loop->session);
     char words[160];
 
     if (status != STEPGRAPH_OK)
         return status;
+    status = sg__stages_poll(lane->step, &all);
+    sg__leave(loop->session);
+    if (status != STEPGRAPH_OK || (!all && lane->step->stages.replay_device_us.n < lane->timed_until))
+        return status;
+    lane->timed_left = 0;
+    sg__step_judge(lane->step, &v);
     sg__log(
         loop->session, STEPGRAPH_LOG_INFO,
         "loop '%s', key %llu: %s; %lld launches a step, %lld to keep pins; a step takes %.1f us launched and %.1f us replayed",
@@ -323,7 +315,9 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
         lane->attempts = 0;
     if (lane->phase == SG__PHASE_RERECORD)
         judge_rerecords(loop, lane);
-    else if (lane->timed_left > 0 && --lane->timed_left == 0)
+    else if (lane->timed_left == 1)
         status = judge_replays(loop, lane);
+    else if (lane->timed_left > 1 && --lane->timed_left == 1)
+        sg__lane_time(loop, lane);
     return status;
 }

@@ -1,8 +1,9 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_keys.c keeps lanes within their
- * bounds; loop_check.c holds replays against launches; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_unpinned.c tells addresses that are
+ * used from those that are left over; loop_keys.c keeps lanes within their bounds; loop_check.c holds replays against launches;
+ * loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -48,17 +49,21 @@ typedef struct sg__lane {
     stepgraph_step *first; /* The first recording. */
     stepgraph_audit *audit;
     stepgraph_check *check;
+    uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
 
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
     uint64_t until_check;    /* Replays until the next sampled one. */
+    uint64_t right_at;       /* The step of the last check that found every byte the same, UINT64_MAX for none; */
+    uint64_t right_replays;  /* and how many replays there were until then. */
     bool planted;            /* A planted fault was seen, since the graph was recorded. */
     uint32_t attempts;       /* Failed recordings in a row. */
     bool final;              /* FRESH for good. */
     uint64_t wait;           /* Turns until the next attempt. */
     uint64_t since_failure;  /* Steps done by a graph. */
     uint32_t refused;        /* Updates refused in a row. */
-    uint32_t timed_left;     /* Replays to be timed still. */
+    uint32_t timed_left;     /* Replays to be timed still, plus 1 until the verdict. */
+    uint64_t timed_until;    /* So many device times of replays are enough for it. */
     sg__series rerecord_us;  /* Host time of turns that record again. */
     uint64_t last_turn;      /* Number of its last turn. */
     uint64_t steps, replays; /* Done. */
@@ -101,7 +106,8 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images, rehearsing;
 
-    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches left them. */
+    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches
+     * left them. */
     sg__range *blocks; /* Where they stand, and where the first copy of each is. */
     size_t n_blocks;
     CUdeviceptr block_copies;
@@ -117,8 +123,9 @@ struct stepgraph_loop {
 stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **lane_out);
 /* One that exists, or NULL. */
 sg__lane *sg__lane_of(const stepgraph_loop *loop, uint64_t key);
-/* The step that a lane runs and records; made if need be. */
-stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, const char *what, stepgraph_step **step_out);
+/* A step that a lane runs and records, or one that only records; made if need be. */
+typedef enum sg__which { SG__STEP_ITSELF, SG__STEP_FIRST, SG__STEP_LOOK } sg__which;
+stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, sg__which which, stepgraph_step **step_out);
 /* Device memory that a new graph of this lane may take; 0: no limit. And the longest idle graph of another lane gives up its own.
  */
 uint64_t sg__lane_room(stepgraph_loop *loop, sg__lane *lane);
@@ -147,8 +154,6 @@ stepgraph_why sg__why_failed(stepgraph_status status);
 bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
-/* A recording was run: what of it does the host not allow to be replayed? Moves the lane if something is. */
-bool sg__lane_objects(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *step);
 /* The second recording was run, or a third was made: compare, and move on. *look: a third one would tell. */
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look);
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
@@ -157,6 +162,11 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
+
+/* loop_unpinned.c: what the recordings of a lane, two or three, have in common that no pin covers and the host does not allow;
+ * NULL: nothing. */
+stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again,
+                                   stepgraph_audit **audit_out);
 
 /* loop_check.c */
 /* Images of STATE and OUTPUT pins, n of them; the first is saved. */

@@ -76,6 +76,7 @@ void sg__trace_watch(stepgraph_loop *loop, sg__lane *lane)
         return;
     lane->step->stages.collected = collected;
     lane->step->stages.collected_user = loop->trace;
+    lane->step->stages.laps_most = loop->config.trace_turns;
 }
 
 /* Room for n segments; without host memory there are none. */
@@ -126,58 +127,61 @@ void sg__trace_turn(stepgraph_loop *loop, const sg__lane *lane, uint32_t kind, u
     switch (kind) {
     case STEPGRAPH_TURN_REPLAY:
     case STEPGRAPH_TURN_RERECORD:
-        if (stages->timing && stages->timed_replays > 0)
-            copy_segments(turn, step, &stages->replays[(stages->timed_replays - 1) % SG__LAPS]);
+        if (stages->timing && stages->replay_laps.over != NULL)
+            copy_segments(turn, step, stages->replay_laps.over);
         break;
     case STEPGRAPH_TURN_RECORD:
     case STEPGRAPH_TURN_LOOK:
         break;
     default:
-        if (stages->runs > 0)
-            copy_segments(turn, step, &stages->laps[(stages->runs - 1) % SG__LAPS]);
+        if (stages->run_laps.over != NULL)
+            copy_segments(turn, step, stages->run_laps.over);
         break;
     }
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void add_event(sg__text *text, const char *name, const char *line, double start_us, double us,
+/* In nanoseconds since the trace began. Viewers want events that lie within each other or apart, to the last digit. */
+static void add_event(sg__text *text, const char *name, const char *line, uint64_t start_ns, uint64_t ns,
                       const sg__trace_turn_record *turn)
 {
     sg__text_add(text, ",\n{\"name\": ");
     sg__text_quoted(text, name);
     sg__text_add(text,
-                 ", \"ph\": \"X\", \"pid\": 1, \"tid\": %s, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"step\": %llu, \"key\": "
-                 "%llu, \"kind\": \"%s\"",
-                 line, start_us, us, (unsigned long long)turn->k, (unsigned long long)turn->key,
+                 ", \"ph\": \"X\", \"pid\": 1, \"tid\": %s, \"ts\": %llu.%03u, \"dur\": %llu.%03u, \"args\": {\"step\": %llu, "
+                 "\"key\": %llu, \"kind\": \"%s\"",
+                 line, (unsigned long long)start_ns / 1000, (unsigned)(start_ns % 1000), (unsigned long long)ns / 1000,
+                 (unsigned)(ns % 1000), (unsigned long long)turn->k, (unsigned long long)turn->key,
                  stepgraph_turn_kind_name(turn->kind));
     if (turn->why != STEPGRAPH_WHY_NONE)
         sg__text_add(text, ", \"why\": \"%s\"", stepgraph_why_name(turn->why));
     sg__text_add(text, "}}");
 }
 
-static double since(const sg__trace *trace, uint64_t ns)
+static uint64_t since(const sg__trace *trace, uint64_t ns)
 {
-    return ns > trace->origin_ns ? (double)(ns - trace->origin_ns) / 1000.0 : 0;
+    return ns > trace->origin_ns ? ns - trace->origin_ns : 0;
 }
 
-static void write_turn(const sg__trace *trace, const sg__trace_turn_record *turn, double *device_end, sg__text *text)
+static void write_turn(const sg__trace *trace, const sg__trace_turn_record *turn, uint64_t *device_end, sg__text *text)
 {
     char name[96];
 
     snprintf(name, sizeof name, "step %llu: %s", (unsigned long long)turn->k, stepgraph_turn_kind_name(turn->kind));
-    add_event(text, name, "1", since(trace, turn->start_ns), (double)(turn->end_ns - turn->start_ns) / 1000.0, turn);
+    add_event(text, name, "1", since(trace, turn->start_ns), turn->end_ns - turn->start_ns, turn);
     for (uint32_t i = 0; i < turn->n; i++) {
         const sg__trace_segment *segment = &turn->segments[i];
         const char *stage = segment->name[0] != '\0' ? segment->name : stepgraph_turn_kind_name(turn->kind);
-        double start = since(trace, segment->start_ns);
+        uint64_t start = since(trace, segment->start_ns), ns;
         if (segment->name[0] != '\0')
-            add_event(text, stage, "1", start, (double)(segment->end_ns - segment->start_ns) / 1000.0, turn);
+            add_event(text, stage, "1", start, segment->end_ns - segment->start_ns, turn);
         if (segment->device_us < 0)
             continue;
+        ns = (uint64_t)(segment->device_us * 1000.0);
         start = start > *device_end ? start : *device_end;
-        add_event(text, stage, "2", start, segment->device_us, turn);
-        *device_end = start + segment->device_us;
+        add_event(text, stage, "2", start, ns, turn);
+        *device_end = start + ns;
     }
 }
 
@@ -185,8 +189,7 @@ stepgraph_status sg__trace_write(stepgraph_loop *loop, sg__text *text)
 {
     const sg__trace *trace = loop->trace;
     stepgraph_status status = sg__enter(loop->session);
-    uint64_t first = trace->n > trace->room ? trace->n - trace->room + 1 : 1;
-    double device_end = 0;
+    uint64_t first = trace->n > trace->room ? trace->n - trace->room + 1 : 1, device_end = 0;
 
     if (status != STEPGRAPH_OK)
         return status;

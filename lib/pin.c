@@ -6,9 +6,13 @@
 
 #include "feed.h"
 #include "graveyard.h"
+#include "names.h"
 #include "resolve.h"
 #include "step_p.h"
 #include "structs.h"
+
+/* Of the library's memory, as the header promises. */
+#define MEMORY_ALIGNMENT 256u
 
 size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address)
 {
@@ -34,19 +38,15 @@ stepgraph_pin *sg__pin_at(const stepgraph_session *session, CUdeviceptr address)
 
 stepgraph_pin *stepgraph_session_pin(const stepgraph_session *session, const char *name)
 {
-    if (session == NULL || name == NULL)
-        return NULL;
-    for (size_t i = 0; i < session->n_pins; i++)
-        if (strcmp(session->pins[i]->name, name) == 0)
-            return session->pins[i];
-    return NULL;
+    return session != NULL && name != NULL ? sg__names_find(&session->names, name) : NULL;
 }
 
 /* ---- adopted memory ---------------------------------------------------------------------------------------------- */
 
-static stepgraph_status adopt(stepgraph_pin *pin, CUdeviceptr address)
+static stepgraph_status adopt(stepgraph_pin *pin)
 {
     const stepgraph_session *session = pin->session;
+    const CUdeviceptr address = pin->address;
     sg__allocation facts;
     stepgraph_status status = sg__allocation_ask(session->driver, address, &facts);
 
@@ -61,7 +61,6 @@ static stepgraph_status adopt(stepgraph_pin *pin, CUdeviceptr address)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': %llu bytes at 0x%llx reach beyond the allocation of %llu bytes at 0x%llx", pin->name,
                         (unsigned long long)pin->bytes, address, (unsigned long long)facts.bytes, facts.start);
     pin->adopted = true;
-    pin->address = address;
     pin->buffer_id = facts.buffer_id;
     /* A pool recycles memory without the driver's ids telling, and freed pool memory must not even be asked about. */
     pin->verifiable = !facts.pool;
@@ -91,7 +90,7 @@ stepgraph_status sg__pin_check(const stepgraph_pin *pin)
 
 /* ---- create and destroy ------------------------------------------------------------------------------------------ */
 
-static stepgraph_status check_config(const stepgraph_session *session, const stepgraph_pin_config *config)
+static stepgraph_status check_config(const stepgraph_pin_config *config)
 {
     if (config->name == NULL || config->name[0] == '\0')
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin needs a name: messages use it");
@@ -108,119 +107,226 @@ static stepgraph_status check_config(const stepgraph_session *session, const ste
     if (config->address + config->bytes < config->bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': %llu bytes at 0x%llx wrap around the address space", config->name,
                         (unsigned long long)config->bytes, (unsigned long long)config->address);
-    if (stepgraph_session_pin(session, config->name) != NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the name '%s' is taken by another pin", config->name);
     return STEPGRAPH_OK;
 }
 
-/* Give the pin its master. */
-static stepgraph_status find_memory(stepgraph_pin *pin, CUdeviceptr address)
+/* The i-th config; they stand as far apart as the first one says that it is long. */
+static stepgraph_status read_config(const stepgraph_pin_config *configs, size_t i, stepgraph_pin_config *config)
 {
-    stepgraph_session *session = pin->session;
-    stepgraph_status status = STEPGRAPH_OK;
+    const unsigned char *at = (const unsigned char *)configs + i * configs->size;
+    stepgraph_status status = sg__struct_read(config, sizeof *config, offsetof(stepgraph_pin_config, type), at, "stepgraph_pin_config");
 
-    if (address != 0)
-        status = adopt(pin, address);
-    if (status == STEPGRAPH_OK && (pin->role == STEPGRAPH_ROLE_FEED || pin->role == STEPGRAPH_ROLE_CELL))
-        return sg__bank_join(pin);
-    if (status != STEPGRAPH_OK || pin->adopted)
-        return status;
-
-    status = sg__device_alloc(session, &pin->address, pin->bytes);
     if (status != STEPGRAPH_OK)
-        return sg__fail_prefix(status, "pin '%s': ", pin->name);
-    SG__CU(session->driver, MemsetD8Async, pin->address, 0, pin->bytes, session->stream);
+        return status;
+    if (config->size != configs->size)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the stepgraph_pin_config of pin %zu has size %zu, and the first one %zu", i, config->size, configs->size);
+    return check_config(config);
+}
+
+/* Pins that know what they shall be, and no more. */
+static stepgraph_status make_group(stepgraph_session *session, size_t n, const stepgraph_pin_config *configs, sg__pin_group **group_out)
+{
+    size_t bytes = sizeof(sg__pin_group);
+    stepgraph_pin_config config;
+    sg__pin_group *group;
+    char *text;
+
+    if (n > SIZE_MAX / 4 / sizeof(stepgraph_pin))
+        return sg__fail_memory("host", SIZE_MAX);
+    for (size_t i = 0; i < n; i++) {
+        stepgraph_status status = read_config(configs, i, &config);
+        if (status != STEPGRAPH_OK)
+            return status;
+        bytes += sizeof(stepgraph_pin) + strlen(config.name) + 1;
+    }
+    group = calloc(1, bytes);
+    if (group == NULL)
+        return sg__fail_memory("host", bytes);
+    group->n = group->alive = n;
+    text = (char *)&group->pins[n];
+    for (size_t i = 0; i < n; i++) {
+        stepgraph_pin *pin = &group->pins[i];
+        size_t length;
+
+        (void)read_config(configs, i, &config);
+        length = strlen(config.name) + 1;
+        pin->session = session;
+        pin->group = group;
+        pin->name = memcpy(text, config.name, length);
+        pin->name_hash = sg__name_hash(text);
+        pin->role = (stepgraph_role)config.role;
+        pin->type = (stepgraph_type)config.type;
+        pin->bytes = config.bytes;
+        pin->address = config.address;
+        text += length;
+    }
+    *group_out = group;
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status name_pins(stepgraph_session *session, sg__pin_group *group)
+{
+    stepgraph_status status = sg__names_reserve(&session->names, group->n);
+
+    for (size_t i = 0; i < group->n && status == STEPGRAPH_OK; i++) {
+        if (sg__names_find(&session->names, group->pins[i].name) != NULL)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the name '%s' is taken by another pin", group->pins[i].name);
+        sg__names_add(&session->names, &group->pins[i]);
+    }
+    return status;
+}
+
+/* Adopt the host's, join banks; those that are left lie one behind the other in the group's memory, so many bytes. */
+static stepgraph_status place_pins(sg__pin_group *group, bool *in_banks, uint64_t *bytes)
+{
+    *in_banks = false;
+    *bytes = 0;
+    for (size_t i = 0; i < group->n; i++) {
+        stepgraph_pin *pin = &group->pins[i];
+        stepgraph_status status = pin->address != 0 ? adopt(pin) : STEPGRAPH_OK;
+
+        if (status == STEPGRAPH_OK && (pin->role == STEPGRAPH_ROLE_FEED || pin->role == STEPGRAPH_ROLE_CELL)) {
+            *in_banks = true;
+            status = sg__bank_join(pin);
+        } else if (status == STEPGRAPH_OK && !pin->adopted) {
+            pin->offset = (*bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+            if (pin->offset < *bytes || pin->offset + pin->bytes < pin->offset)
+                status = sg__fail(STEPGRAPH_ERR_MEMORY, "pin '%s': with the others that is more bytes than there are addresses", pin->name);
+            *bytes = pin->offset + pin->bytes;
+        }
+        if (status != STEPGRAPH_OK)
+            return status;
+    }
+    return STEPGRAPH_OK;
+}
+
+/* Give the pins their masters. */
+static stepgraph_status find_memory(stepgraph_session *session, sg__pin_group *group)
+{
+    uint64_t bytes;
+    bool in_banks;
+    stepgraph_status status = place_pins(group, &in_banks, &bytes);
+
+    if (status == STEPGRAPH_OK && bytes > 0) {
+        status = sg__device_alloc(session, &group->memory, bytes);
+        if (status != STEPGRAPH_OK && group->n == 1)
+            return sg__fail_prefix(status, "pin '%s': ", group->pins[0].name);
+        if (status != STEPGRAPH_OK)
+            return sg__fail_prefix(status, "pins '%s' to '%s': ", group->pins[0].name, group->pins[group->n - 1].name);
+        for (size_t i = 0; i < group->n; i++)
+            if (!group->pins[i].adopted && group->pins[i].bank == NULL)
+                group->pins[i].address = group->memory + group->pins[i].offset;
+        SG__CU(session->driver, MemsetD8Async, group->memory, 0, bytes, session->stream);
+    }
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (in_banks)
+        return sg__banks_clean(session);
     /* The caller may go on to write it on any stream. */
-    return sg__session_wait(session);
+    return bytes > 0 ? sg__session_wait(session) : STEPGRAPH_OK;
 
 fail:
     return status;
 }
 
-static void free_pin(stepgraph_pin *pin)
+/* Put the pins in their places in the index, which is by address. */
+static stepgraph_status index_pins(stepgraph_session *session, sg__pin_group *group)
 {
-    if (pin->bank != NULL)
-        sg__bank_leave(pin);
-    else if (!pin->adopted)
-        sg__bury(pin->session, SG__GRAVE_DEVICE, pin->address);
-    free(pin->name);
-    free(pin);
-}
+    size_t room = session->pins_room != 0 ? session->pins_room : 16;
 
-/* Put the pin in its place in the index, which is by address. */
-static stepgraph_status index_pin(stepgraph_pin *pin)
-{
-    stepgraph_session *session = pin->session;
-    size_t index = sg__pin_index(session, pin->address);
-
-    if (index < session->n_pins && session->pins[index]->address < pin->address + pin->bytes)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' (%llu bytes at 0x%llx) overlaps pin '%s' (%llu bytes at 0x%llx)", pin->name,
-                        (unsigned long long)pin->bytes, pin->address, session->pins[index]->name,
-                        (unsigned long long)session->pins[index]->bytes, session->pins[index]->address);
-    if (session->n_pins == session->pins_room) {
-        size_t room = session->pins_room != 0 ? 2 * session->pins_room : 16;
+    while (room < session->n_pins + group->n)
+        room *= 2;
+    if (room != session->pins_room) {
         stepgraph_pin **larger = realloc(session->pins, room * sizeof(stepgraph_pin *));
         if (larger == NULL)
             return sg__fail_memory("host", room * sizeof(stepgraph_pin *));
         session->pins = larger;
         session->pins_room = room;
     }
-    memmove(&session->pins[index + 1], &session->pins[index], (session->n_pins - index) * sizeof *session->pins);
-    session->pins[index] = pin;
-    session->n_pins++;
-    session->registry++;
-    session->pin_stats.pins++;
-    session->pin_stats.pin_bytes += pin->bytes;
+    for (size_t i = 0; i < group->n; i++) {
+        stepgraph_pin *pin = &group->pins[i];
+        size_t index = sg__pin_index(session, pin->address);
+
+        if (index < session->n_pins && session->pins[index]->address < pin->address + pin->bytes)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' (%llu bytes at 0x%llx) overlaps pin '%s' (%llu bytes at 0x%llx)", pin->name,
+                            (unsigned long long)pin->bytes, pin->address, session->pins[index]->name,
+                            (unsigned long long)session->pins[index]->bytes, session->pins[index]->address);
+        memmove(&session->pins[index + 1], &session->pins[index], (session->n_pins - index) * sizeof *session->pins);
+        session->pins[index] = pin;
+        session->n_pins++;
+        session->registry++;
+        session->pin_stats.pins++;
+        session->pin_stats.pin_bytes += pin->bytes;
+    }
     return STEPGRAPH_OK;
 }
 
-stepgraph_status stepgraph_pin_create(stepgraph_session *session, const stepgraph_pin_config *given, stepgraph_pin **pin_out)
+/* Take a pin out of whatever it got into. */
+static void unregister(stepgraph_pin *pin)
 {
-    stepgraph_pin_config config;
+    stepgraph_session *session = pin->session;
+    size_t index = sg__pin_index(session, pin->address);
+
+    if (index < session->n_pins && session->pins[index] == pin) {
+        memmove(&session->pins[index], &session->pins[index + 1], (session->n_pins - index - 1) * sizeof *session->pins);
+        session->n_pins--;
+        session->registry++;
+        session->pin_stats.pins--;
+        session->pin_stats.pin_bytes -= pin->bytes;
+    }
+    sg__names_remove(&session->names, pin);
+    if (pin->bank != NULL)
+        sg__bank_leave(pin);
+    if (--pin->group->alive == 0) {
+        sg__bury(session, SG__GRAVE_DEVICE, pin->group->memory);
+        free(pin->group);
+    }
+}
+
+stepgraph_status stepgraph_pin_create_many(stepgraph_session *session, size_t n, const stepgraph_pin_config *configs, stepgraph_pin **pins_out)
+{
     stepgraph_status status;
-    stepgraph_pin *pin;
+    sg__pin_group *group = NULL;
 
     sg__error_clear();
-    if (session == NULL || given == NULL || pin_out == NULL)
+    if (session == NULL || (n > 0 && (configs == NULL || pins_out == NULL)))
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no pin can be made: session, config or pin_out is NULL");
-    status = sg__struct_read(&config, sizeof config, offsetof(stepgraph_pin_config, type), given, "stepgraph_pin_config");
-    if (status == STEPGRAPH_OK)
-        status = check_config(session, &config);
-    if (status == STEPGRAPH_OK)
-        status = sg__not_capturing(session, "a pin cannot be made");
+    if (n == 0)
+        return STEPGRAPH_OK;
+    status = make_group(session, n, configs, &group);
     if (status != STEPGRAPH_OK)
         return status;
-
-    pin = calloc(1, sizeof *pin);
-    if (pin == NULL || (pin->name = strdup(config.name)) == NULL) {
-        free(pin);
-        return sg__fail_memory("host", sizeof *pin);
-    }
-    pin->session = session;
-    pin->role = (stepgraph_role)config.role;
-    pin->type = (stepgraph_type)config.type;
-    pin->bytes = config.bytes;
-
-    status = sg__enter(session);
+    status = sg__not_capturing(session, "a pin cannot be made");
+    if (status == STEPGRAPH_OK)
+        status = name_pins(session, group);
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(session);
     if (status == STEPGRAPH_OK) {
-        status = find_memory(pin, config.address);
+        status = find_memory(session, group);
         if (status == STEPGRAPH_OK)
-            status = index_pin(pin);
+            status = index_pins(session, group);
         sg__leave(session);
     }
     if (status != STEPGRAPH_OK) {
-        free_pin(pin);
+        /* The last of them takes the group along. */
+        for (size_t i = 0; i < n; i++)
+            unregister(&group->pins[i]);
         return sg__log_failure(session, status);
     }
-    *pin_out = pin;
+    for (size_t i = 0; i < n; i++)
+        pins_out[i] = &group->pins[i];
     return STEPGRAPH_OK;
+}
+
+stepgraph_status stepgraph_pin_create(stepgraph_session *session, const stepgraph_pin_config *config, stepgraph_pin **pin_out)
+{
+    return stepgraph_pin_create_many(session, 1, config, pin_out);
 }
 
 stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
 {
     stepgraph_session *session;
     stepgraph_status status;
-    size_t index;
 
     sg__error_clear();
     if (pin == NULL)
@@ -235,14 +341,7 @@ stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
         if (sg__step_uses(step, pin))
             return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' is used by the live graph of step '%s': reset or destroy the step first", pin->name,
                             step->name);
-
-    index = sg__pin_index(session, pin->address);
-    memmove(&session->pins[index], &session->pins[index + 1], (session->n_pins - index - 1) * sizeof *session->pins);
-    session->n_pins--;
-    session->registry++;
-    session->pin_stats.pins--;
-    session->pin_stats.pin_bytes -= pin->bytes;
-    free_pin(pin);
+    unregister(pin);
     return STEPGRAPH_OK;
 }
 

@@ -4,9 +4,13 @@
 
 #include "session_p.h"
 
+typedef struct sg__pin_group sg__pin_group;
+
 struct stepgraph_pin {
     stepgraph_session *session;
-    char *name;
+    sg__pin_group *group;
+    const char *name; /* In the group's storage. */
+    uint64_t name_hash;
     stepgraph_role role;
     stepgraph_type type;
     bool in_arena; /* It is the memory of an arena, which alone may destroy it. */
@@ -22,12 +26,20 @@ struct stepgraph_pin {
 
     /* Feeds and cells; the bank is NULL for other roles. */
     sg__bank *bank;
-    stepgraph_pin *next_in_bank;
-    uint64_t offset;     /* In the bank's slots and in its device memory. */
+    stepgraph_pin *next_in_bank, **link_in_bank; /* The second: what points here. */
+    uint64_t offset;     /* In the bank's slots and in its device memory; of other roles: in the group's. */
     unsigned int slot;   /* The slot that holds the latest value. */
     uint64_t fed_round;  /* The bank's round in which it was fed last. */
     uint64_t feeds;      /* Times it was fed. */
     uint64_t fed_bytes;  /* How many bytes the last time; behind them are zeros. */
+};
+
+/* Pins that one call made: one allocation on the host, and one on the device for those whose memory is the library's and no bank's. Gone with
+ * the last of them. */
+struct sg__pin_group {
+    size_t n, alive;
+    CUdeviceptr memory; /* 0: none. */
+    stepgraph_pin pins[]; /* And their names behind them. */
 };
 
 /* The pin that holds address, or NULL. */
@@ -39,7 +51,7 @@ size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address);
 /* Whether an adopted pin's memory is still what it was. Words in the record if not. */
 stepgraph_status sg__pin_check(const stepgraph_pin *pin);
 
-/* Room for n ranges in session->ranges, where a call gathers its list. */
+/* Room for n in session->ranges and session->range_pins, where a call gathers its list. */
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n);
 
 /* Copy n ranges of device memory on the session's stream, outside a recording, in one launch. Works on a copy of the list. */

@@ -117,33 +117,79 @@ static const char *pin_in(const stepgraph_step *step, const sg__allocation *allo
     return text;
 }
 
-stepgraph_status sg__allocations_check(const stepgraph_step *step, bool copied)
+static stepgraph_status check_one(const stepgraph_step *step, const sg__allocation *was)
+{
+    stepgraph_status status;
+    sg__allocation is;
+    char name[256] = "a commit", pin[128];
+
+    status = sg__allocation_ask(step->session->driver, was->start, &is);
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (is.type != 0 && is.buffer_id == was->buffer_id)
+        return STEPGRAPH_OK;
+    if (was->node < step->read.n_nodes)
+        snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
+    if (is.type == 0)
+        return sg__fail(STEPGRAPH_ERR_REFUSED,
+                        "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
+                        "graph lives, or pin them",
+                        step->name, name, (unsigned long long)was->bytes, was->start);
+    return sg__fail(STEPGRAPH_ERR_REFUSED,
+                    "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed and the address given out again (buffer "
+                    "id %llu, now %llu); keep them allocated while the graph lives, or pin them",
+                    step->name, name, (unsigned long long)was->bytes, was->start, (unsigned long long)was->buffer_id,
+                    (unsigned long long)is.buffer_id);
+}
+
+stepgraph_status sg__allocations_check(const stepgraph_step *step)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
+        if (!step->allocations.items[i].pool)
+            status = check_one(step, &step->allocations.items[i]);
+    return status;
+}
+
+/* The copied ones first: they are looked at more often. */
+static void list_allocations(stepgraph_step *step, bool copied)
 {
     for (size_t i = 0; i < step->allocations.n; i++) {
-        const sg__allocation *was = &step->allocations.items[i];
-        stepgraph_status status;
-        sg__allocation is;
-        char name[256] = "a commit", pin[128];
+        const sg__allocation *item = &step->allocations.items[i];
+        if (!item->pool && item->copied == copied)
+            step->looks[step->n_looks++] = (sg__look){.address = item->start, .buffer_id = item->buffer_id};
+    }
+}
 
-        if (was->pool || (copied && !was->copied))
-            continue;
-        status = sg__allocation_ask(step->session->driver, was->start, &is);
-        if (status != STEPGRAPH_OK)
-            return status;
-        if (is.type != 0 && is.buffer_id == was->buffer_id)
-            continue;
-        if (was->node < step->read.n_nodes)
-            snprintf(name, sizeof name, "node %u, '%.90s',%s", was->node, sg__node_name(&step->read.nodes[was->node]), pin_in(step, was, pin, sizeof pin));
-        if (is.type == 0)
-            return sg__fail(STEPGRAPH_ERR_REFUSED,
-                            "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed since; keep them allocated while the "
-                            "graph lives, or pin them",
-                            step->name, name, (unsigned long long)was->bytes, was->start);
-        return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "step '%s' cannot be replayed any more: %s uses %llu bytes at 0x%llx, which were freed and the address given out again (buffer "
-                        "id %llu, now %llu); keep them allocated while the graph lives, or pin them",
-                        step->name, name, (unsigned long long)was->bytes, was->start, (unsigned long long)was->buffer_id,
-                        (unsigned long long)is.buffer_id);
+stepgraph_status sg__looks_list(stepgraph_step *step)
+{
+    size_t n = step->allocations.n + step->n_watched;
+
+    step->looks = malloc((n + 1) * sizeof *step->looks);
+    if (step->looks == NULL)
+        return sg__fail_memory("host", (n + 1) * sizeof *step->looks);
+    list_allocations(step, true);
+    step->n_copied = step->n_looks;
+    list_allocations(step, false);
+    for (size_t i = 0; i < step->n_watched; i++)
+        step->looks[step->n_looks++] = (sg__look){.address = step->watched[i]->address, .buffer_id = step->watched[i]->buffer_id};
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__looks_same(const stepgraph_step *step, size_t n, bool *same)
+{
+    const sg__driver *driver = step->session->driver;
+
+    *same = true;
+    for (size_t i = 0; i < n && *same; i++) {
+        unsigned long long id = 0;
+        CUresult code = driver->PointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, step->looks[i].address);
+
+        /* Of an address that means nothing to the driver it says that the value is invalid. */
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
+            return sg__fail_driver(driver, "cuPointerGetAttribute", code);
+        *same = code == CUDA_SUCCESS && id == step->looks[i].buffer_id;
     }
     return STEPGRAPH_OK;
 }

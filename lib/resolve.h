@@ -50,8 +50,12 @@ const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdevice
 /* Memory that was there once: asked when an address means nothing to the driver. */
 stepgraph_status sg__seen_add(stepgraph_session *session, const sg__allocation *item);
 
-/* Whether all memory that the step's graph uses outside the library is still what it was. copied: only operands of copies with a host
- * side. Words in the record if not. */
-stepgraph_status sg__allocations_check(const struct stepgraph_step *step, bool copied);
+/* Whether all memory that the step's graph uses outside the library is still what it was. Words in the record if not. */
+stepgraph_status sg__allocations_check(const struct stepgraph_step *step);
+
+/* The quick form of that question, asked again and again: a list of all that the driver can tell about, made once the step has been examined. */
+stepgraph_status sg__looks_list(struct stepgraph_step *step);
+/* Whether the first n of them are certainly what they were. If not, ask again in full: only that finds words. */
+stepgraph_status sg__looks_same(const struct stepgraph_step *step, size_t n, bool *same);
 
 #endif

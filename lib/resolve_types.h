@@ -22,6 +22,12 @@ typedef struct sg__allocation {
 
 #define SG__NO_NODE UINT32_MAX
 
+/* What is left of an allocation where the question is only whether it is still the same. */
+typedef struct sg__look {
+    CUdeviceptr address;
+    uint64_t buffer_id;
+} sg__look;
+
 /* Sorted by start, disjoint. */
 typedef struct sg__allocations {
     sg__allocation *items;

@@ -18,7 +18,7 @@ stepgraph_status sg__ring_init(stepgraph_session *session, sg__ring *ring, size_
         return status;
     memset(memory, 0, bytes);
     ring->memory = memory;
-    ring->slot_bytes = slot_bytes;
+    ring->room = ring->stride = slot_bytes;
     ring->half = half;
     for (int i = 0; i < 2; i++)
         SG__CU(driver, EventCreate, &ring->fence[i], CU_EVENT_DISABLE_TIMING);
@@ -37,15 +37,28 @@ void sg__ring_free(stepgraph_session *session, sg__ring *ring)
     memset(ring, 0, sizeof *ring);
 }
 
+void sg__ring_spread(sg__ring *ring, size_t bytes)
+{
+    /* Twice as much as that, since more pins will come; and no power of two, at which all slots would share a few lines of the cache. */
+    size_t stride = (2 * bytes / 64 | 1) * 64;
+
+    if (bytes <= ring->stride)
+        return;
+    stride = stride < ring->room ? stride : ring->room;
+    for (unsigned int slot = 2 * ring->half; slot-- > 0;)
+        memmove(ring->memory + slot * stride, ring->memory + slot * ring->stride, ring->stride);
+    ring->stride = stride;
+}
+
 stepgraph_status sg__ring_next(stepgraph_session *session, sg__ring *ring, bool *waited)
 {
     const sg__driver *driver = session->driver;
-    unsigned int next = (ring->slot + 1) % (2 * ring->half), half = next / ring->half;
+    unsigned int next = ring->slot + 1 < 2 * ring->half ? ring->slot + 1 : 0, half = next != 0;
     CUstreamCaptureMode before;
     CUresult code;
 
     *waited = false;
-    if (next % ring->half == 0 && ring->fenced[half]) {
+    if ((next == 0 || next == ring->half) && ring->fenced[half]) {
         before = sg__relax(session);
         code = driver->EventQuery(ring->fence[half]);
         if (code == CUDA_ERROR_NOT_READY) {
@@ -63,12 +76,13 @@ stepgraph_status sg__ring_next(stepgraph_session *session, sg__ring *ring, bool 
 
 stepgraph_status sg__ring_sent(stepgraph_session *session, sg__ring *ring)
 {
+    const unsigned int next = ring->slot + 1, half = next > ring->half;
     stepgraph_status status;
 
-    if (ring->slot % ring->half != ring->half - 1)
+    if (next != ring->half && next != 2 * ring->half)
         return STEPGRAPH_OK;
-    SG__CU(session->driver, EventRecord, ring->fence[ring->slot / ring->half], session->stream);
-    ring->fenced[ring->slot / ring->half] = true;
+    SG__CU_STREAM(session, EventRecord, ring->fence[half], session->stream);
+    ring->fenced[half] = true;
     return STEPGRAPH_OK;
 
 fail:

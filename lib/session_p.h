@@ -12,6 +12,7 @@
 #include "driver/driver.h"
 #include "error.h"
 #include "kernels/kernels.h"
+#include "names.h"
 #include "resolve_types.h"
 #include "ring.h"
 
@@ -30,14 +31,22 @@ typedef struct sg__counter {
 } sg__counter;
 
 struct stepgraph_session {
+    /* What a replay needs, side by side, as in a step. */
     const sg__driver *driver;
     CUcontext context;
     unsigned long long context_id; /* Never used again by the driver: behind the same handle may one day be another context. */
-    CUdevice device;
     CUstream stream;
+    unsigned int forks; /* sg__fork_count() when it was opened: another value now means a forked child. */
+    bool fed;     /* Something waits to be sent. */
+    bool feeding; /* The host launches a step in a turn of a loop: what is fed is sent at once, since nothing comes between. */
+    _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
+    CUevent hung;     /* Behind a replay that did not come back in time: until it does, nothing may wait for the stream or free what it uses.
+                         NULL: none. */
+    sg__bank *banks;  /* Of feeds. */
+
+    CUdevice device;
     bool context_retained; /* The primary context, to be released. */
     bool stream_owned;
-    unsigned int forks; /* sg__fork_count() when it was opened: another value now means a forked child. */
 
     stepgraph_log_fn log;
     void *log_user;
@@ -56,6 +65,7 @@ struct stepgraph_session {
     /* Pins: by address, for resolving what a graph points to. */
     stepgraph_pin **pins;
     size_t n_pins, pins_room;
+    sg__names names;
     uint64_t registry;         /* Grows when a pin comes or goes. */
     sg__extent *extents;       /* Of the pins, in their order, */
     uint64_t extents_registry; /* as of this state of the registry. */
@@ -63,29 +73,24 @@ struct stepgraph_session {
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
 
     /* Feeds. */
-    sg__bank *banks;
     uint64_t feed_bytes;
     uint32_t feed_slots;
-    bool fed;     /* Something waits to be sent. */
-    bool feeding; /* The host launches a step in a turn of a loop: what is fed is sent at once, since nothing comes between. */
 
     /* Commits outside a recording: lists are staged in a ring and copied to one buffer, in stream order. */
     sg__ring commit_ring;
     CUdeviceptr commit_table;
-    size_t commit_room; /* Ranges that fit. */
-    sg__range *ranges;  /* Where a call gathers its list. */
+    size_t commit_room; /* Slices that fit. */
+    sg__range *ranges;  /* Where a call gathers its list, */
+    stepgraph_pin **range_pins; /* and the pins that it writes. */
     size_t ranges_room;
     uint64_t commit_serial;
 
-    /* A replay that did not come back in time. Until it does, nothing may wait for the stream or free what it uses. */
-    CUevent hung;       /* Recorded behind it; NULL: none. */
-    char hung_step[64]; /* The step's name. */
+    char hung_step[64]; /* The name of the step that hangs. */
 
     sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
 
     /* Steps. */
     stepgraph_step *steps;
-    _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
     uint64_t recordings; /* That have begun. */
     const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
@@ -97,6 +102,21 @@ unsigned int sg__fork_count(void);
  * the context current; sg__leave() makes the caller's current again. sg__enter() fails before it changed anything. */
 stepgraph_status sg__enter(stepgraph_session *session);
 void sg__leave(stepgraph_session *session);
+
+/* SG__CU for a call that names its stream, made without entering: it needs no current context. Should a driver want one all the same, it is
+ * asked once more in the session's. */
+#define SG__CU_STREAM(session, name, ...)                                                                                          \
+    do {                                                                                                                           \
+        CUresult code_ = (session)->driver->name(__VA_ARGS__);                                                                     \
+        if (code_ == CUDA_ERROR_INVALID_CONTEXT && (session)->driver->CtxPushCurrent((session)->context) == CUDA_SUCCESS) {        \
+            code_ = (session)->driver->name(__VA_ARGS__);                                                                          \
+            sg__leave(session);                                                                                                    \
+        }                                                                                                                          \
+        if (code_ != CUDA_SUCCESS) {                                                                                               \
+            status = sg__fail_driver((session)->driver, "cu" #name, code_);                                                        \
+            goto fail;                                                                                                             \
+        }                                                                                                                          \
+    } while (0)
 
 /* Whether the context still lives in this process. The second puts words in the record if not. */
 bool sg__session_lives(const stepgraph_session *session);
@@ -122,10 +142,10 @@ stepgraph_status sg__session_wait(stepgraph_session *session);
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Log the thread's error record, and pass its status on. */
-stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status);
+SG__COLD stepgraph_status sg__log_failure(const stepgraph_session *session, stepgraph_status status);
 
-/* counter.c: the library's own launches. */
-void sg__count(sg__counter *counter, stepgraph_kind kind, uint64_t n);
+/* counter.c: the library's own launches, made by one thread at a time. */
+void sg__count_own(stepgraph_session *session, stepgraph_kind kind, uint64_t n);
 /* Launches that the host and the wrapper counted: of one kind, and of all kinds but graphs. */
 uint64_t sg__counted(const stepgraph_session *session, stepgraph_kind kind);
 uint64_t sg__counted_all(const stepgraph_session *session);

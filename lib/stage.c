@@ -47,7 +47,7 @@ double sg__series_median(const sg__series *series)
 
 /* ---- laps -------------------------------------------------------------------------------------------------------- */
 
-/* Begin a segment, or with stage SG__STAGES_MAX note the end: read the clock and the counter, record an event. */
+/* Begin a segment, or note the end: read the clock and the counter, record an event. */
 static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t stage)
 {
     const sg__driver *driver = step->session->driver;
@@ -55,7 +55,7 @@ static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t s
     void *larger;
 
     if (lap->n == lap->room) {
-        uint32_t room = lap->room != 0 ? 2 * lap->room : 16;
+        uint32_t room = lap->room != 0 ? 2 * lap->room : 4;
         larger = realloc(lap->segments, room * sizeof *lap->segments);
         if (larger == NULL)
             return sg__fail_memory("host", room * sizeof *lap->segments);
@@ -66,7 +66,7 @@ static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t s
         lap->events = larger;
         lap->room = room;
     }
-    if (step->stages.timing) {
+    if (lap->timed) {
         if (lap->n == lap->n_events) {
             SG__CU(driver, EventCreate, &lap->events[lap->n], CU_EVENT_DEFAULT);
             lap->n_events++;
@@ -81,72 +81,163 @@ fail:
     return status;
 }
 
-/* Wait until a lap is over on the device; add its device time to all and, by stage, to the stages. */
-static stepgraph_status lap_collect(stepgraph_step *step, sg__lap *lap, sg__series *all, bool by_stage)
+static void spare(sg__laps *laps, sg__lap *lap)
+{
+    lap->next = laps->spare;
+    laps->spare = lap;
+}
+
+/* Take the device time of the oldest lap; *over false: it is not over on the device. */
+static stepgraph_status collect_first(stepgraph_step *step, sg__laps *laps, bool *over)
 {
     const sg__driver *driver = step->session->driver;
+    sg__stages *stages = &step->stages;
+    bool runs = laps == &stages->run_laps, seen[SG__STAGES_MAX] = {false};
     double sums[SG__STAGES_MAX] = {0}, total = 0;
-    bool seen[SG__STAGES_MAX] = {false};
-    stepgraph_status status;
-    CUstreamCaptureMode before;
-    CUresult code;
+    sg__lap *lap = laps->first;
+    float milliseconds = 0;
+    /* The last segment is over last. */
+    CUresult code = driver->EventElapsedTime(&milliseconds, lap->events[lap->n - 2], lap->events[lap->n - 1]);
 
-    if (!lap->pending)
+    *over = code != CUDA_ERROR_NOT_READY;
+    if (!*over)
         return STEPGRAPH_OK;
-    lap->pending = false;
-    before = sg__relax(step->session);
-    code = driver->EventSynchronize(lap->events[lap->n - 1]);
-    sg__unrelax(step->session, before);
-    if (code != CUDA_SUCCESS)
-        return sg__fail_driver(driver, "cuEventSynchronize", code);
-    for (uint32_t i = 0; i + 1 < lap->n; i++) {
-        float milliseconds = 0;
-        SG__CU(driver, EventElapsedTime, &milliseconds, lap->events[i], lap->events[i + 1]);
-        sums[lap->segments[i].stage] += milliseconds * 1000.0;
-        seen[lap->segments[i].stage] = true;
+    laps->first = lap->next;
+    laps->n--;
+    spare(laps, lap);
+    for (uint32_t i = lap->n - 1; i-- > 0 && code == CUDA_SUCCESS;) {
+        uint32_t stage = lap->segments[i].stage;
+        if (i + 2 < lap->n)
+            code = driver->EventElapsedTime(&milliseconds, lap->events[i], lap->events[i + 1]);
+        sums[stage] += milliseconds * 1000.0;
+        seen[stage] = true;
         total += milliseconds * 1000.0;
-        if (step->stages.collected != NULL)
-            step->stages.collected(step->stages.collected_user, lap->tag, i, milliseconds * 1000.0);
+        if (stages->collected != NULL && code == CUDA_SUCCESS)
+            stages->collected(stages->collected_user, lap->tag, i, milliseconds * 1000.0);
     }
-    sg__series_add(all, total);
-    for (uint32_t i = 0; by_stage && i < step->stages.n; i++)
+    if (code != CUDA_SUCCESS)
+        return sg__fail_driver(driver, "cuEventElapsedTime", code);
+    sg__series_add(runs ? &stages->device_us : &stages->replay_device_us, total);
+    for (uint32_t i = 0; runs && i < stages->n; i++)
         if (seen[i])
-            sg__series_add(&step->stages.stages[i]->device_us, sums[i]);
+            sg__series_add(&stages->stages[i]->device_us, sums[i]);
     return STEPGRAPH_OK;
+}
 
-fail:
+static stepgraph_status poll(stepgraph_step *step, sg__laps *laps)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    bool over = true;
+
+    while (laps->first != NULL && over && status == STEPGRAPH_OK)
+        status = collect_first(step, laps, &over);
     return status;
 }
 
-static void lap_free(stepgraph_session *session, sg__lap *lap)
+static stepgraph_status collect(stepgraph_step *step, sg__laps *laps)
 {
-    for (uint32_t i = 0; i < lap->n_events; i++)
-        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)lap->events[i]);
-    free(lap->events);
-    free(lap->segments);
+    const sg__driver *driver = step->session->driver;
+    stepgraph_status status = STEPGRAPH_OK;
+    bool over;
+
+    while (laps->first != NULL && status == STEPGRAPH_OK) {
+        CUstreamCaptureMode before = sg__relax(step->session);
+        CUresult code = driver->EventSynchronize(laps->first->events[laps->first->n - 1]);
+        sg__unrelax(step->session, before);
+        if (code != CUDA_SUCCESS)
+            return sg__fail_driver(driver, "cuEventSynchronize", code);
+        status = collect_first(step, laps, &over);
+        if (status == STEPGRAPH_OK && !over)
+            return sg__fail_driver(driver, "cuEventElapsedTime", CUDA_ERROR_NOT_READY);
+    }
+    return status;
+}
+
+stepgraph_status sg__stages_poll(stepgraph_step *step, bool *all)
+{
+    stepgraph_status status = poll(step, &step->stages.run_laps);
+
+    if (status == STEPGRAPH_OK)
+        status = poll(step, &step->stages.replay_laps);
+    *all = step->stages.run_laps.n + step->stages.replay_laps.n == 0;
+    return status;
 }
 
 stepgraph_status sg__stages_collect(stepgraph_step *step)
 {
-    sg__stages *stages = &step->stages;
-    stepgraph_status status = STEPGRAPH_OK;
+    stepgraph_status status = collect(step, &step->stages.run_laps);
 
-    for (uint32_t i = 0; i < SG__LAPS && status == STEPGRAPH_OK; i++) {
-        status = lap_collect(step, &stages->laps[i], &stages->device_us, true);
-        if (status == STEPGRAPH_OK)
-            status = lap_collect(step, &stages->replays[i], &stages->replay_device_us, false);
+    return status == STEPGRAPH_OK ? collect(step, &step->stages.replay_laps) : status;
+}
+
+/* Open a lap and begin its first segment. One that was left open is begun anew. */
+static stepgraph_status lap_begin(stepgraph_step *step, sg__laps *laps, uint32_t stage)
+{
+    stepgraph_status status = poll(step, laps);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (laps->open == NULL && laps->spare == NULL) {
+        laps->spare = calloc(1, sizeof *laps->spare);
+        if (laps->spare == NULL)
+            return sg__fail_memory("host", sizeof *laps->spare);
     }
-    return status;
+    if (laps->open == NULL) {
+        laps->open = laps->spare;
+        laps->spare = laps->open->next;
+    }
+    laps->open->next = NULL;
+    laps->open->n = 0;
+    laps->open->tag = 0;
+    laps->open->timed = step->stages.timing && laps->n < step->stages.laps_most;
+    return lap_point(step, laps->open, stage);
+}
+
+/* It is over for the host. measured: its device time is of interest. */
+static void lap_end(sg__laps *laps, bool measured)
+{
+    sg__lap *lap = laps->open;
+
+    laps->open = NULL;
+    laps->over = lap;
+    if (!measured || !lap->timed) {
+        spare(laps, lap);
+        return;
+    }
+    *(laps->first == NULL ? &laps->first : &laps->last->next) = lap;
+    laps->last = lap;
+    laps->n++;
+}
+
+static void lap_free(stepgraph_session *session, sg__lap *lap)
+{
+    if (lap == NULL)
+        return;
+    for (uint32_t i = 0; i < lap->n_events; i++)
+        sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)lap->events[i]);
+    free(lap->events);
+    free(lap->segments);
+    free(lap);
+}
+
+static void laps_free(stepgraph_session *session, sg__laps *laps)
+{
+    sg__lap *lists[] = {laps->first, laps->spare};
+
+    for (int i = 0; i < 2; i++)
+        for (sg__lap *lap = lists[i], *next; lap != NULL; lap = next) {
+            next = lap->next;
+            lap_free(session, lap);
+        }
+    lap_free(session, laps->open);
 }
 
 void sg__stages_free(stepgraph_step *step)
 {
     sg__stages *stages = &step->stages;
 
-    for (uint32_t i = 0; i < SG__LAPS; i++) {
-        lap_free(step->session, &stages->laps[i]);
-        lap_free(step->session, &stages->replays[i]);
-    }
+    laps_free(step->session, &stages->run_laps);
+    laps_free(step->session, &stages->replay_laps);
     for (uint32_t i = 0; i < stages->n; i++)
         free(stages->stages[i]);
     free(stages->chapters);
@@ -367,7 +458,7 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
     status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
-    status = lap_point(step, &step->stages.laps[step->stages.runs % SG__LAPS], index);
+    status = lap_point(step, step->stages.run_laps.open, index);
     sg__leave(step->session);
     return status;
 }
@@ -390,7 +481,6 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
     sg__stages *stages = &step->stages;
     stepgraph_status status;
     uint32_t first;
-    sg__lap *lap;
 
     status = sg__not_capturing(session, "a run cannot begin");
     if (status != STEPGRAPH_OK)
@@ -404,15 +494,10 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
     if (status != STEPGRAPH_OK)
         return status;
     status = stage_named(stages, "", &first);
-    lap = &stages->laps[stages->runs % SG__LAPS];
-    if (status == STEPGRAPH_OK)
-        status = lap_collect(step, lap, &stages->device_us, true);
     if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);
-    if (status == STEPGRAPH_OK) {
-        lap->n = 0;
-        status = lap_point(step, lap, first);
-    }
+    if (status == STEPGRAPH_OK)
+        status = lap_begin(step, &stages->run_laps, first);
     if (status == STEPGRAPH_OK)
         stages->open = kind;
     sg__leave(session);
@@ -473,21 +558,20 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    lap = &stages->laps[stages->runs % SG__LAPS];
+    lap = stages->run_laps.open;
     status = lap_point(step, lap, 0);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
 
+    lap_end(&stages->run_laps, stages->open != SG__RUN_CHECK && stages->runs > 0);
     if (stages->open == SG__RUN_CHECK) {
         stages->open = 0;
         return STEPGRAPH_OK;
     }
     /* The very first run loads kernels and fills caches: it is no measurement. */
-    if (stages->runs > 0) {
+    if (stages->runs > 0)
         add_run(step, lap);
-        lap->pending = stages->timing;
-    }
     stages->runs++;
     step->stats.warmup_runs += stages->open == STEPGRAPH_RUN_WARMUP ? 1 : 0;
     step->stats.fresh_runs += stages->open == STEPGRAPH_RUN_FRESH ? 1 : 0;
@@ -508,50 +592,37 @@ stepgraph_status sg__run_cancel(stepgraph_step *step)
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
-stepgraph_status sg__replay_begin(stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns)
+stepgraph_status sg__replay_begin(stepgraph_step *step)
 {
-    sg__lap *lap = &step->stages.replays[step->stages.timed_replays % SG__LAPS];
-    stepgraph_status status;
-
-    status = lap_collect(step, lap, &step->stages.replay_device_us, false);
-    lap->n = 0;
-    if (status == STEPGRAPH_OK)
-        status = lap_point(step, lap, 0);
-    *lap_out = lap;
-    *start_ns = now_ns();
-    return status;
+    return lap_begin(step, &step->stages.replay_laps, 0);
 }
 
-stepgraph_status sg__replay_end(stepgraph_step *step, sg__lap *lap, uint64_t start_ns)
+stepgraph_status sg__replay_end(stepgraph_step *step)
 {
-    stepgraph_status status;
+    sg__stages *stages = &step->stages;
+    sg__lap *lap = stages->replay_laps.open;
+    uint64_t end_ns = now_ns();
+    stepgraph_status status = lap_point(step, lap, 0);
 
-    sg__series_add(&step->stages.replay_host_us, (double)(now_ns() - start_ns) / 1000.0);
-    status = lap_point(step, lap, 0);
-    lap->pending = status == STEPGRAPH_OK;
-    step->stages.timed_replays++;
-    return status;
+    if (status != STEPGRAPH_OK)
+        return status;
+    lap_end(&stages->replay_laps, true);
+    sg__series_add(&stages->replay_host_us, (double)(end_ns - lap->segments[0].start_ns) / 1000.0);
+    stages->timed_replays++;
+    return STEPGRAPH_OK;
 }
 
 /* ---- the calls that read ----------------------------------------------------------------------------------------- */
 
 stepgraph_status stepgraph_step_set_timing(stepgraph_step *step, int32_t on)
 {
-    stepgraph_status status;
-
     sg__error_clear();
     if (step == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to time: the pointer is NULL");
     if (step->state == STEPGRAPH_STEP_CAPTURING || step->stages.open != 0)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is recording or running: switch timing before or after", step->name);
-    status = sg__enter(step->session);
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = sg__stages_collect(step);
-    sg__leave(step->session);
-    if (status == STEPGRAPH_OK)
-        step->stages.timing = on != 0;
-    return sg__log_failure(step->session, status);
+    step->stages.timing = on != 0;
+    return STEPGRAPH_OK;
 }
 
 stepgraph_status stepgraph_step_get_stage(stepgraph_step *step, uint32_t index, stepgraph_stage *stage_out)

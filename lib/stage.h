@@ -38,15 +38,28 @@ typedef struct sg__segment {
     uint64_t library; /* and by the library. */
 } sg__segment;
 
-/* One run, or one replay, whose events may not have happened yet. */
+/* One run, or one replay. */
 typedef struct sg__lap {
     sg__segment *segments;
     uint32_t n, room;
     CUevent *events; /* One per segment and one for the end. */
     uint32_t n_events;
-    bool pending; /* Device times are still to be collected. */
+    bool timed;   /* With events; else with the host's clock alone. */
     uint64_t tag; /* Whoever watches knows it by this number. */
+    struct sg__lap *next;
 } sg__lap;
+
+/* Laps that are over for the host and perhaps not for the device. Nobody waits for them: their times are taken when they are there. */
+typedef struct sg__laps {
+    sg__lap *first, *last; /* The oldest first. */
+    uint32_t n;
+    sg__lap *spare; /* To be used again, events and all. */
+    sg__lap *open;  /* In progress; NULL: none is. */
+    sg__lap *over;  /* The latest that is over, spare or not; NULL: none. */
+} sg__laps;
+
+/* A host may run further ahead than this many laps: what is launched then has no device time. */
+#define SG__LAPS 16u
 
 /* A stage of the recording: from this node on. A stage that is marked several times has several. */
 typedef struct sg__chapter {
@@ -59,28 +72,27 @@ typedef struct sg__chapter {
 /* Told when the device time of a segment is known. */
 typedef void (*sg__collected_fn)(void *user, uint64_t tag, uint32_t segment, double us);
 
-#define SG__LAPS 2u
-
 typedef struct sg__stages {
+    stepgraph_run open; /* The kind of the run in progress; 0: none. */
+    bool timing;
     sg__stage *stages[SG__STAGES_MAX];
     uint32_t n;
     uint32_t current;
-    bool timing;
 
     sg__collected_fn collected; /* NULL: nobody watches. */
     void *collected_user;
+    uint32_t laps_most; /* Of a kind that may be in flight. */
 
     /* Runs. */
-    stepgraph_run open; /* The kind of the run in progress; 0: none. */
     uint64_t runs;      /* All, the first one included. */
-    sg__lap laps[SG__LAPS];
+    sg__laps run_laps;
     uint64_t launches, launches_before; /* Of the last two warm runs. */
     uint64_t warm_runs;
     bool deferred; /* Some warm run's count was a lower bound. */
     sg__series host_us, device_us;
 
     /* Replays. */
-    sg__lap replays[SG__LAPS];
+    sg__laps replay_laps;
     uint64_t timed_replays;
     sg__series replay_host_us, replay_device_us;
 
@@ -117,10 +129,12 @@ const char *sg__stage_of_node(const struct stepgraph_step *step, uint32_t node);
 void sg__stages_escaped(const struct stepgraph_step *step, stepgraph_kind kind, CUgraphNodeType type, char *text, size_t bytes);
 
 /* Around the launch of a replay while timing is on. The context is current. */
-stepgraph_status sg__replay_begin(struct stepgraph_step *step, sg__lap **lap_out, uint64_t *start_ns);
-stepgraph_status sg__replay_end(struct stepgraph_step *step, sg__lap *lap, uint64_t start_ns);
+stepgraph_status sg__replay_begin(struct stepgraph_step *step);
+stepgraph_status sg__replay_end(struct stepgraph_step *step);
 
-/* Wait for whatever is pending and take its device times. The context is current. */
+/* Take the device times of what is over. *all: and nothing is in flight any more. The context is current. */
+stepgraph_status sg__stages_poll(struct stepgraph_step *step, bool *all);
+/* The same for all that is in flight, which is waited for. The context is current. */
 stepgraph_status sg__stages_collect(struct stepgraph_step *step);
 
 void sg__stages_free(struct stepgraph_step *step);

@@ -10,7 +10,9 @@
 #include "launchable.h"
 #include "structs.h"
 
-#define LIVENESS_EVERY_DEFAULT 64u
+/* Adopted memory is looked at this often where the host does not say; where there is more of it than this, once in as many replays as there are
+ * allocations, so that a replay pays for one look, less than 0.1 us, on average. */
+#define LIVENESS_EVERY_LEAST 64u
 
 #define KNOWN_FLAGS                                                                                                       \
     ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
@@ -138,10 +140,11 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
     }
     step->session = session;
     step->flags = config.flags;
-    step->liveness_every = config.liveness_every != 0 ? config.liveness_every : LIVENESS_EVERY_DEFAULT;
+    step->liveness_every = config.liveness_every;
     step->state = STEPGRAPH_STEP_BEGUN;
     step->error = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
     step->stages.timing = (config.flags & STEPGRAPH_STEP_TIMING) != 0;
+    step->stages.laps_most = SG__LAPS;
     step->next = session->steps;
     session->steps = step;
     *step_out = step;
@@ -177,6 +180,7 @@ static void drop_graph(stepgraph_step *step)
     free(step->watched);
     free(step->used_feeds);
     free(step->sources);
+    free(step->looks);
     free(step->carried);
     step->carried = NULL;
     step->n_carried = 0;
@@ -184,7 +188,8 @@ static void drop_graph(stepgraph_step *step)
     step->watched = NULL;
     step->used_feeds = NULL;
     step->sources = NULL;
-    step->n_used = step->n_watched = step->n_sources = 0;
+    step->looks = NULL;
+    step->n_used = step->n_watched = step->n_sources = step->n_looks = step->n_copied = 0;
     step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
@@ -242,8 +247,8 @@ stepgraph_status stepgraph_step_prepare(stepgraph_step *step)
     status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
-    /* Room for the lists of commits, so that recording needs no allocation: one commit of every pin and as much again. */
-    status = sg__table_renew(step->session, &step->tables, 2 * step->session->n_pins + 64);
+    /* Room for the lists of commits, so that recording needs no allocation. */
+    status = sg__table_renew(step->session, &step->tables);
     sg__leave(step->session);
     if (status == STEPGRAPH_OK)
         move(step, STEPGRAPH_STEP_PREPARED);
@@ -368,6 +373,13 @@ static stepgraph_status judge(const stepgraph_step *step)
     return STEPGRAPH_ERR_REFUSED;
 }
 
+static uint64_t cadence(const stepgraph_step *step)
+{
+    if (step->liveness_every != 0)
+        return step->liveness_every;
+    return step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
+}
+
 stepgraph_status stepgraph_step_end(stepgraph_step *step)
 {
     stepgraph_session *session;
@@ -408,6 +420,8 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     if (status == STEPGRAPH_OK)
         status = sg__step_examine(step);
     if (status == STEPGRAPH_OK)
+        status = sg__looks_list(step);
+    if (status == STEPGRAPH_OK)
         status = judge(step);
     if (status == STEPGRAPH_OK)
         status = sg__step_make_launchable(step);
@@ -417,6 +431,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
+    step->look_at = (step->stats.replays + cadence(step) - 1) / cadence(step) * cadence(step);
     step->stats.captures++;
     move(step, STEPGRAPH_STEP_READY);
     return STEPGRAPH_OK;
@@ -458,26 +473,20 @@ static void note_feeds(stepgraph_step *step)
         step->used_feeds[i] = step->used[i]->feeds;
 }
 
-/* All memory that is not the library's own is still what it was when the step was recorded. */
-static stepgraph_status check_alive(const stepgraph_step *step)
+/* All memory that is not the library's own, or the first n looks of it, is still what it was when the step was recorded. */
+static stepgraph_status check_alive(const stepgraph_step *step, size_t n)
 {
+    bool same;
+    stepgraph_status status = sg__looks_same(step, n, &same);
+
+    if (status != STEPGRAPH_OK || same)
+        return status;
     for (size_t i = 0; i < step->n_watched; i++) {
-        stepgraph_status status = sg__pin_check(step->watched[i]);
+        status = sg__pin_check(step->watched[i]);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
-    return sg__allocations_check(step, false);
-}
-
-static stepgraph_status send_feeds(stepgraph_session *session)
-{
-    stepgraph_status status;
-
-    SG__CU(session->driver, CtxPushCurrent, session->context);
-    status = sg__feeds_send(session);
-    sg__leave(session);
-fail:
-    return status;
+    return sg__allocations_check(step);
 }
 
 /* Feeds and launch, with a clock and events around them. */
@@ -485,11 +494,9 @@ static stepgraph_status launch_timed(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
     stepgraph_status status;
-    uint64_t start_ns;
-    sg__lap *lap;
 
     SG__CU(session->driver, CtxPushCurrent, session->context);
-    status = sg__replay_begin(step, &lap, &start_ns);
+    status = sg__replay_begin(step);
     if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);
     if (status == STEPGRAPH_OK) {
@@ -498,7 +505,7 @@ static stepgraph_status launch_timed(stepgraph_step *step)
             status = sg__fail_driver(session->driver, "cuGraphLaunch", code);
     }
     /* Launched is launched: what cannot be measured is no reason to do the step again. */
-    if (status == STEPGRAPH_OK && sg__replay_end(step, lap, start_ns) != STEPGRAPH_OK) {
+    if (status == STEPGRAPH_OK && sg__replay_end(step) != STEPGRAPH_OK) {
         (void)sg__log_failure(session, sg__fail_prefix(STEPGRAPH_ERR_DRIVER, "step '%s' is not timed any more: ", step->name));
         step->stages.timing = false;
         sg__error_clear();
@@ -514,10 +521,11 @@ static stepgraph_status launch(stepgraph_step *step)
     stepgraph_status status = STEPGRAPH_OK;
 
     if (session->fed)
-        status = send_feeds(session);
+        status = sg__feeds_send(session);
     if (status != STEPGRAPH_OK)
         return status;
-    SG__CU(session->driver, GraphLaunch, step->exec, session->stream); /* Needs no current context. */
+    /* Neither needs a current context. */
+    SG__CU(session->driver, GraphLaunch, step->exec, session->stream);
 fail:
     return status;
 }
@@ -528,9 +536,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     stepgraph_status status;
 
     sg__error_clear();
-    status = allowed(step, CALL_REPLAY);
-    if (status != STEPGRAPH_OK)
-        return status;
+    if (step == NULL || step->state != STEPGRAPH_STEP_READY)
+        return allowed(step, CALL_REPLAY);
     session = step->session;
     status = sg__session_alive(session);
     if (status == STEPGRAPH_OK)
@@ -541,10 +548,12 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->stats.replays % step->liveness_every == 0)
-        status = check_alive(step);
-    else if (step->watches_copies) /* Launching over a freed operand of such a copy crashes the process. */
-        status = sg__allocations_check(step, true);
+    if (step->stats.replays == step->look_at) {
+        step->look_at += cadence(step);
+        status = check_alive(step, step->n_looks);
+    } else if (step->n_copied > 0) { /* Launching over a freed operand of such a copy crashes the process. */
+        status = check_alive(step, step->n_copied);
+    }
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 
@@ -555,7 +564,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     }
     if ((step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         note_feeds(step);
-    sg__count(&session->library, STEPGRAPH_KIND_GRAPH, 1);
+    sg__count_own(session, STEPGRAPH_KIND_GRAPH, 1);
     step->stats.replays++;
     step->not_run = step->outputs_stale = false;
     return STEPGRAPH_OK;

@@ -25,11 +25,20 @@ typedef struct sg__source {
 } sg__source;
 
 struct stepgraph_step {
-    stepgraph_step *next;
+    /* What a replay needs, side by side: the driver leaves little of it in the cache when it has launched a large graph. */
     stepgraph_session *session;
-    char *name;
-    uint32_t flags, liveness_every;
+    CUgraphExec exec;
+    uint64_t look_at;   /* The next replay before which all that the driver can tell about is looked at. */
+    size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
+    uint32_t flags;
     stepgraph_state state;
+    bool not_run;       /* Recorded and never replayed: the step that was recorded is not done. */
+    bool outputs_stale; /* And nothing else has run since. */
+    sg__stages stages;
+
+    stepgraph_step *next;
+    char *name;
+    uint32_t liveness_every; /* As the host wants it; 0: as often as is cheap. */
     stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
     stepgraph_step_stats stats;
     uint64_t serial; /* Of its last recording, among the session's. */
@@ -45,7 +54,6 @@ struct stepgraph_step {
 
     /* The graph. */
     CUgraph graph;
-    CUgraphExec exec;
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
@@ -56,6 +64,8 @@ struct stepgraph_step {
     struct sg__carried *carried; /* Blocks of arenas and noted ones that were out before it began; by address. */
     size_t n_carried;
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
+    sg__look *looks;      /* Of all of these, as a replay asks for them. */
+    size_t n_looks;
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
@@ -64,17 +74,13 @@ struct stepgraph_step {
     char refusal[256];    /* Why the last update was refused; "": it was not. */
     CUevent lists_sent;   /* Behind the copies of the lists to the device; NULL: not recorded. */
     bool lists_pending;   /* They may not have run. */
-    bool not_run;         /* Recorded and never replayed: the step that was recorded is not done. */
-    bool outputs_stale;   /* And nothing else has run since. */
-
-    sg__stages stages;
 };
 
 /* The thread's error record is the first cause of a broken recording, unless there is one already. */
 void sg__step_break(stepgraph_step *step);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
-stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
 
 /* Drop the graph of a READY step, or what a FAILED one holds, and make it PREPARED; its executable is kept, to be updated in place. */
 stepgraph_status sg__step_record_again(stepgraph_step *step);
@@ -84,6 +90,9 @@ void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to);
 
 /* Destroy the spare executable, after what runs of it. The context is current. */
 stepgraph_status sg__step_drop_spare(stepgraph_step *step);
+
+/* verdict.c: the verdict from what is measured so far, without waiting for more. Begins as STEPGRAPH_VERDICT_INIT. */
+void sg__step_judge(const stepgraph_step *step, stepgraph_verdict *verdict);
 
 /* Close the run in progress without measuring or counting it. */
 stepgraph_status sg__run_cancel(stepgraph_step *step);

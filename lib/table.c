@@ -6,7 +6,7 @@
 
 struct sg__table {
     sg__table *next;
-    sg__range *host; /* Page-locked: the copy to the device reads it later. */
+    sg__slice *host; /* Page-locked: the copy to the device reads it later. */
     CUdeviceptr device;
     size_t room, used;
 };
@@ -27,9 +27,9 @@ static stepgraph_status table_add(stepgraph_session *session, sg__table **list, 
 
     if (table == NULL)
         return sg__fail_memory("host", sizeof *table);
-    status = sg__device_alloc(session, &table->device, n * sizeof(sg__range));
+    status = sg__device_alloc(session, &table->device, n * sizeof(sg__slice));
     if (status == STEPGRAPH_OK)
-        status = sg__host_alloc(session, &memory, n * sizeof(sg__range));
+        status = sg__host_alloc(session, &memory, n * sizeof(sg__slice));
     if (status != STEPGRAPH_OK) {
         free_one(session, table);
         return status;
@@ -41,8 +41,10 @@ static stepgraph_status table_add(stepgraph_session *session, sg__table **list, 
     return STEPGRAPH_OK;
 }
 
-stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list, size_t n)
+stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list)
 {
+    size_t n = sg__slices_most(session->n_pins, session->pin_stats.pin_bytes) + session->n_pins + 64;
+
     if (*list != NULL && (*list)->next == NULL && (*list)->room >= n) {
         (*list)->used = 0;
         return STEPGRAPH_OK;
@@ -51,7 +53,7 @@ stepgraph_status sg__table_renew(stepgraph_session *session, sg__table **list, s
     return table_add(session, list, n);
 }
 
-stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__range **host_out, CUdeviceptr *device_out)
+stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, size_t n, sg__slice **host_out, CUdeviceptr *device_out)
 {
     sg__table *table = *list;
 
@@ -62,7 +64,7 @@ stepgraph_status sg__table_take(stepgraph_session *session, sg__table **list, si
         table = *list;
     }
     *host_out = table->host + table->used;
-    *device_out = table->device + table->used * sizeof(sg__range);
+    *device_out = table->device + table->used * sizeof(sg__slice);
     table->used += n;
     return STEPGRAPH_OK;
 }
@@ -73,7 +75,7 @@ stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *lis
 
     for (; list != NULL; list = list->next)
         if (list->used > 0)
-            SG__CU(session->driver, MemcpyHtoDAsync, list->device, list->host, list->used * sizeof(sg__range), session->stream);
+            SG__CU(session->driver, MemcpyHtoDAsync, list->device, list->host, list->used * sizeof(sg__slice), session->stream);
     return STEPGRAPH_OK;
 
 fail:
@@ -83,7 +85,7 @@ fail:
 bool sg__table_holds(const sg__table *list, CUdeviceptr address)
 {
     for (; list != NULL; list = list->next)
-        if (address >= list->device && address < list->device + list->room * sizeof(sg__range))
+        if (address >= list->device && address < list->device + list->room * sizeof(sg__slice))
             return true;
     return false;
 }
@@ -100,7 +102,7 @@ uint64_t sg__table_bytes(const sg__table *list)
     uint64_t bytes = 0;
 
     for (; list != NULL; list = list->next)
-        bytes += list->room * sizeof(sg__range);
+        bytes += list->room * sizeof(sg__slice);
     return bytes;
 }
 

@@ -1,76 +1,135 @@
-/* Reading and writing pins from the host. */
+/* Reading and writing pins from the host: the copies of one call are enqueued together, and waited for once. */
 #include "feed.h"
 #include "pin_p.h"
 #include "step_p.h"
 
-static stepgraph_status check(const stepgraph_pin *pin, const void *data, uint64_t bytes, const char *what)
+static stepgraph_status check(const stepgraph_session *session, const stepgraph_pin *pin, const void *data, const char *what)
 {
     if (pin == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin cannot be %s: the pointer is NULL", what);
     if (data == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' cannot be %s: the data is NULL", pin->name, what);
-    if (bytes > pin->bytes)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes, and %llu were to be %s", pin->name, (unsigned long long)pin->bytes,
-                        (unsigned long long)bytes, what);
+    if (pin->session != session)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' cannot be %s: it belongs to another session", pin->name, what);
     return STEPGRAPH_OK;
 }
 
-stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data, uint64_t bytes)
+/* Copies that were enqueued use the caller's memory until they have run, whatever became of the others. */
+static stepgraph_status finish(stepgraph_session *session, stepgraph_status status)
 {
-    stepgraph_session *session;
-    stepgraph_status status;
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(session);
+    else
+        session->driver->StreamSynchronize(session->stream);
+    sg__leave(session);
+    return sg__log_failure(session, status);
+}
 
-    sg__error_clear();
-    status = check(pin, data, bytes, "read");
-    if (status != STEPGRAPH_OK)
-        return status;
-    session = pin->session;
-    status = sg__not_capturing(session, "a pin cannot be read, since nothing has run,");
-    if (status != STEPGRAPH_OK)
-        return status;
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status check_ran(const stepgraph_session *session, const stepgraph_pin *pin)
+{
     for (const stepgraph_step *step = session->steps; pin->role == STEPGRAPH_ROLE_OUTPUT && step != NULL; step = step->next)
         if (step->outputs_stale && sg__step_uses(step, pin))
             return sg__fail(STEPGRAPH_ERR_STATE,
                             "pin '%s' is an output of step '%s', which was recorded and has not run: replay it once before reading", pin->name,
                             step->name);
+    return STEPGRAPH_OK;
+}
 
-    status = sg__enter(session);
+/* What was checked. bytes NULL: all of each. */
+static stepgraph_status read_pins(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, void *const *data, const uint64_t *bytes)
+{
+    stepgraph_status status = sg__not_capturing(session, "a pin cannot be read, since nothing has run,");
+
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = check_ran(session, pins[i]);
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    if (bytes > 0)
-        SG__CU(session->driver, MemcpyDtoHAsync, data, pin->address, bytes, session->stream);
-    status = sg__session_wait(session);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t count = bytes != NULL ? bytes[i] : pins[i]->bytes;
+        if (count > 0)
+            SG__CU(session->driver, MemcpyDtoHAsync, data[i], pins[i]->address, count, session->stream);
+    }
 fail:
-    sg__leave(session);
-    return sg__log_failure(session, status);
+    return finish(session, status);
+}
+
+stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data, uint64_t bytes)
+{
+    stepgraph_status status;
+
+    sg__error_clear();
+    status = check(pin != NULL ? pin->session : NULL, pin, data, "read");
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (bytes > pin->bytes)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes, and %llu were to be read", pin->name, (unsigned long long)pin->bytes,
+                        (unsigned long long)bytes);
+    return read_pins(pin->session, 1, &pin, &data, &bytes);
+}
+
+stepgraph_status stepgraph_pin_read_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, void *const *data)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    sg__error_clear();
+    if (session == NULL || (n > 0 && (pins == NULL || data == NULL)))
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to read: the session, the pins or the data are NULL");
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = check(session, pins[i], data[i], "read");
+    return status == STEPGRAPH_OK && n > 0 ? read_pins(session, n, pins, data, NULL) : status;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status check_write(const stepgraph_session *session, const stepgraph_pin *pin, const void *data)
+{
+    stepgraph_status status = check(session, pin, data, "written");
+
+    if (status == STEPGRAPH_OK && pin->bank != NULL)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is a FEED or a CELL: use stepgraph_pin_feed()", pin->name);
+    return status;
+}
+
+static stepgraph_status write_pins(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, const void *const *data)
+{
+    stepgraph_status status = sg__not_capturing(session, "a pin cannot be written");
+
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        SG__CU(session->driver, MemcpyHtoDAsync, pins[i]->address, data[i], pins[i]->bytes, session->stream);
+fail:
+    return finish(session, status);
 }
 
 stepgraph_status stepgraph_pin_write(stepgraph_pin *pin, const void *data, uint64_t bytes)
 {
-    stepgraph_session *session;
     stepgraph_status status;
 
     sg__error_clear();
-    status = check(pin, data, bytes, "written");
+    status = check_write(pin != NULL ? pin->session : NULL, pin, data);
     if (status != STEPGRAPH_OK)
         return status;
-    session = pin->session;
-    if (pin->bank != NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' is a FEED or a CELL: use stepgraph_pin_feed()", pin->name);
     if (bytes != pin->bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s' has %llu bytes, and %llu were to be written", pin->name,
                         (unsigned long long)pin->bytes, (unsigned long long)bytes);
-    status = sg__not_capturing(session, "a pin cannot be written");
-    if (status != STEPGRAPH_OK)
-        return status;
+    return write_pins(pin->session, 1, &pin, &data);
+}
 
-    status = sg__enter(session);
-    if (status != STEPGRAPH_OK)
-        return status;
-    SG__CU(session->driver, MemcpyHtoDAsync, pin->address, data, bytes, session->stream);
-    /* The data may be page-locked memory, which is read when the copy runs. */
-    status = sg__session_wait(session);
-fail:
-    sg__leave(session);
-    return sg__log_failure(session, status);
+stepgraph_status stepgraph_pin_write_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, const void *const *data)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    sg__error_clear();
+    if (session == NULL || (n > 0 && (pins == NULL || data == NULL)))
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to write: the session, the pins or the data are NULL");
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = check_write(session, pins[i], data[i]);
+    return status == STEPGRAPH_OK && n > 0 ? write_pins(session, n, pins, data) : status;
 }

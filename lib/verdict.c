@@ -27,7 +27,7 @@ static uint32_t missing(const stepgraph_step *step, const stepgraph_verdict *v)
     return bits;
 }
 
-static stepgraph_status fill(stepgraph_step *step, stepgraph_verdict *v)
+void sg__step_judge(const stepgraph_step *step, stepgraph_verdict *v)
 {
     const sg__stages *stages = &step->stages;
 
@@ -54,7 +54,6 @@ static stepgraph_status fill(stepgraph_step *step, stepgraph_verdict *v)
     v->missing = missing(step, v);
     if (v->missing == 0 && v->rule_launches >= 0 && v->rule_time >= 0)
         v->answer = v->rule_launches == 1 && v->rule_time == 1 ? STEPGRAPH_WIN : STEPGRAPH_NULL;
-    return STEPGRAPH_OK;
 }
 
 stepgraph_status stepgraph_step_get_verdict(stepgraph_step *step, stepgraph_verdict *verdict_out)
@@ -73,9 +72,8 @@ stepgraph_status stepgraph_step_get_verdict(stepgraph_step *step, stepgraph_verd
         return status;
     status = sg__stages_collect(step);
     sg__leave(step->session);
-    if (status == STEPGRAPH_OK)
-        status = fill(step, &verdict);
     if (status != STEPGRAPH_OK)
         return status;
+    sg__step_judge(step, &verdict);
     return sg__struct_write(verdict_out, &verdict, sizeof verdict, offsetof(stepgraph_verdict, launches), "stepgraph_verdict");
 }

@@ -105,6 +105,16 @@ def on_this_driver(command):
     return command
 
 
+def keep_runs(text):
+    """What test_loop_runs says about each of its runs, for docs/measured.py."""
+    runs = []
+    for seed, steps, counts in re.findall(r"^seed (\d+), (\d+) steps equal bit for bit: (.*)$", text, flags=re.M):
+        runs.append({"seed": int(seed), "steps": int(steps), **{what: int(n) for n, what in re.findall(r"(\d+) ([^,]+)", counts)}})
+        figures.append(f"loop, seed {seed}: {steps} steps equal bit for bit: {counts}")
+    with open(os.path.join(out, "loop-runs.json"), "w", encoding="utf-8") as f:
+        json.dump({"driver": "cuda" if driver == "libcuda.so.1" else driver, "runs": runs}, f, indent=1)
+
+
 tests, benchmarks = introspect("intro-tests.json"), introspect("intro-benchmarks.json")
 
 for test in suite(tests, "unit"):
@@ -112,6 +122,8 @@ for test in suite(tests, "unit"):
     command = test["cmd"] + (["--json", os.path.join(out, "launches.json")] if probe else [])
     status, text = run("unit", test["name"], command, test["env"])
     count("unit", test["name"], status, text)
+    if test["name"] == "loop_runs" and status == 0:
+        keep_runs(text)
     if probe:
         figures += ["launches:"] + [f"    {line}" for line in text.splitlines() if not re.match(r"\d+%|Running suite", line)] + [""]
 
@@ -120,7 +132,7 @@ for test in suite(tests, "conformance"):
     count("conformance", test["name"], status, text)
 
 # Of these suites only the programs that take any driver; the rest is about cusim, or about no driver at all.
-for name, programs in (("examples", ["minimal", "lifecycle", "loop"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
+for name, programs in (("examples", ["minimal", "lifecycle", "loop", "training"]), ("docs", ["guide"]), ("abi", ["driver declarations", "committed ptx"])):
     for test in suite(tests, name):
         if test["name"] in programs:
             count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))
@@ -178,6 +190,19 @@ for script in scripts:
 if any(line.endswith(("ok", "wrong", "left out")) for line in table):
     heads = ("nodes", "read", "audit", "inst.", "added", "compare", "faults", "false")
     table.insert(0, f"{'audit of frameworks, us per node':58} " + " ".join(f"{head:>9}" for head in heads))
+
+# And the examples for them, in a short form: exit status 77 where a framework is missing.
+here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+pytorch = os.path.join(here, "examples/pytorch")
+for name, command in (
+    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours", "--out", os.path.join(out, "pytorch-short.json")]),
+    ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
+    ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
+) if driver == "libcuda.so.1" else ():
+    status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
+    count("frameworks", name, status, text)
+    if name == "pytorch compare":
+        figures += [line for line in text.splitlines() if re.match(r"\w+, |  (eager|graph|ours) ", line)] + [""]
 
 for test in suite(benchmarks, "bench"):
     command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]

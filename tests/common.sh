@@ -51,6 +51,8 @@ find_missing() # build|tests
         want check pkg-config --exists check
         want doxygen doxygen --version
         want binutils nm --version
+        want cmake cmake --version
+        want abigail-tools abidiff --version
     fi
     missing=${missing# }
 }

@@ -1,6 +1,6 @@
 """Run the quick start on the software driver and look at what it says:   python3 check.py QUICKSTART WHAT
 
-WHAT is default, break-pin, break-scalar, break-feed, break-output, draw, bad-input or faults.
+WHAT is default, break-pin, break-scalar, break-feed, break-output, draw, trace, bad-input or faults.
 """
 import json
 import os
@@ -59,6 +59,10 @@ def default(folder):
         check(data[key]["fresh"] > 0 and data[key]["replay"] > 0, key)
     check(data["verdict"] in ("WIN", "NULL"), f"verdict: {data['verdict']}")
     check(data["steps_replayed"] == steps and "400 of 400 steps by replay" in result.stdout, f"steps_replayed: {data['steps_replayed']}")
+    told = data["loop"]
+    check(told["loop"] == "train" and told["turns"]["replay"] >= steps and told["checks"]["identical"] == 1, f"loop: {told}")
+    check(told["keys"][0]["rung"] == "replay" and told["keys"][0]["verdict"]["answer"] == data["verdict"], f"keys: {told['keys']}")
+    check([s["name"] for s in told["keys"][0]["stages"]] == names, f"stages: {told['keys'][0]['stages']}")
     check(data["loss"]["last"] < 0.75 * data["loss"]["first"], f"loss: {data['loss']}")
 
 
@@ -125,6 +129,40 @@ def draw(folder):
         check(words in text, f"{words} is not in: {text}")
 
 
+def trace(folder):
+    """Trace events as viewers want them: complete events that lie within each other or apart, with names for both lines."""
+    path = folder / "trace.json"
+    result = run("--driver", "cusim", "--layers", "1", "--steps", "30", "--check", "3", "--trace", str(path))
+    check(result.returncode == 0, words_of(result))
+    events = json.loads(path.read_text())["traceEvents"]
+    lines = {1: [], 2: []}
+    named = {}
+    for event in events:
+        check(event["pid"] == 1 and event["tid"] in lines and isinstance(event["name"], str) and event["name"], f"{event}")
+        if event["ph"] == "M":
+            named[event["name"], event["tid"]] = event["args"]["name"]
+            continue
+        check(event["ph"] == "X" and event["ts"] >= 0 and event["dur"] >= 0, f"{event}")
+        check(event["args"]["step"] >= 0 and event["args"]["key"] == 0 and event["args"]["kind"], f"{event}")
+        lines[event["tid"]].append((round(event["ts"] * 1000), -round(event["dur"] * 1000), event["name"], event["args"]["kind"]))
+    check(named == {("process_name", 1): "train", ("thread_name", 1): "host", ("thread_name", 2): "device"}, f"names: {named}")
+    for line, of in lines.items():
+        check(of == sorted(of), f"line {line} is not in order of time")
+        ends = []
+        for start, length, name, _ in of:
+            while ends and ends[-1] <= start:
+                ends.pop()
+            check(not ends or start - length <= ends[-1], f"line {line}: {name} at {start} reaches beyond what it lies in")
+            check(line == 1 or not ends, f"on the device {name} begins before the one before it ends")
+            ends.append(start - length)
+    turns = [name for _, _, name, _ in lines[1] if name.startswith("step ")]
+    check(turns[-30:] == [f"step {k}: replay" for k in range(30)], f"turns: {turns[-30:]}")
+    check([name for _, _, name, _ in lines[2]][-30:] == ["replay"] * 30, f"on the device: {lines[2][-30:]}")
+    for kind in "rehearsal", "fresh":
+        inside = {name for _, _, name, of in lines[1] if of == kind}
+        check({"data", "forward", "backward", "optimizer", "retraction", "EMA", "commit"} <= inside, f"stages of {kind} turns: {inside}")
+
+
 def bad_input(folder):
     """One line that says what, and status 2."""
     (folder / "empty").touch()
@@ -162,6 +200,8 @@ def bad_input(folder):
         (["--json", str(folder / "no" / "such" / "folder")], "cannot write"),
         (["--draw", str(folder / "no" / "such" / "folder")], "cannot write"),
         (["--draw", ""], "name of a file"),
+        (["--trace", str(folder / "no" / "such" / "folder")], "cannot write"),
+        (["--trace", ""], "name of a file"),
     ]
     for options, words in cases:
         one_line(run(*good, *options), options, words)
@@ -201,6 +241,7 @@ with tempfile.TemporaryDirectory() as name:
         "break-feed": break_feed,
         "break-output": break_output,
         "draw": draw,
+        "trace": trace,
         "bad-input": bad_input,
         "faults": faults,
     }[what](pathlib.Path(name))

@@ -65,3 +65,9 @@ void json_truth(struct json *json, const char *key, bool value)
     begin(json, key);
     fputs(value ? "true" : "false", json->file);
 }
+
+void json_raw(struct json *json, const char *key, const char *value)
+{
+    begin(json, key);
+    fputs(value, json->file);
+}

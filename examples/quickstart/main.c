@@ -70,7 +70,16 @@ static int tell(struct model *model, stepgraph_loop *loop, struct findings *find
     return 0;
 }
 
-static int run(const struct options *options, const struct text *text, FILE *json)
+static int write_trace(stepgraph_loop *loop, FILE *trace)
+{
+    const char *text = NULL;
+
+    TRY(library(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text)));
+    fputs(text, trace);
+    return 0;
+}
+
+static int run(const struct options *options, const struct text *text, FILE *json, FILE *trace)
 {
     struct driver driver = {0};
     struct model model = {0};
@@ -86,6 +95,8 @@ static int run(const struct options *options, const struct text *text, FILE *jso
     }
     if (status == 0)
         status = tell(&model, loop, &findings);
+    if (status == 0 && trace != NULL)
+        status = write_trace(loop, trace);
 
     if (json != NULL && status == EXIT_REFUSED)
         report_refusal_json(json, &model, loop, findings.refusal);
@@ -114,7 +125,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     struct text text = {0};
-    FILE *json = NULL, *draw = NULL;
+    FILE *json = NULL, *draw = NULL, *trace = NULL;
 
     int status = options_read(&options, argc, argv);
     if (status != 0)
@@ -132,9 +143,13 @@ int main(int argc, char **argv)
     if (draw != NULL)
         fclose(draw); /* The library writes it: this only asked whether it can. */
     if (status == 0)
-        status = run(&options, &text, json);
+        status = create("--trace", options.trace, &trace);
+    if (status == 0)
+        status = run(&options, &text, json, trace);
     if (json != NULL && fclose(json) != 0 && status == 0)
         status = fail(EXIT_INPUT, "cannot write '%s': %s", options.json, strerror(errno));
+    if (trace != NULL && fclose(trace) != 0 && status == 0)
+        status = fail(EXIT_INPUT, "cannot write '%s': %s", options.trace, strerror(errno));
     text_free(&text);
     return status;
 }

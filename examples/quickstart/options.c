@@ -57,6 +57,7 @@ void options_help(void)
         "  --driver   WHICH  cuda: a card; cusim: the software driver; auto: STEPGRAPH_DRIVER, else a card, else cusim (auto)\n"
         "  --json     FILE   write the findings as data\n"
         "  --draw     FILE   write the graph for Graphviz: dot -Tsvg FILE\n"
+        "  --trace    FILE   write the last steps as trace events, for Perfetto or chrome://tracing\n"
         "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value; feed: copy the "
         "batch\n"
         "                    by a call that no graph records; output: write the loss elsewhere. Refused, by name\n"
@@ -112,6 +113,8 @@ static int read_option(struct options *options, const char *name, const char *va
         options->json = value;
     } else if (strcmp(name, "--draw") == 0) {
         options->draw = value;
+    } else if (strcmp(name, "--trace") == 0) {
+        options->trace = value;
     } else if (strcmp(name, "--text") == 0) {
         options->text = value;
     } else {
@@ -147,10 +150,10 @@ int options_read(struct options *options, int argc, char **argv)
         TRY(read_option(options, name, value));
     }
 
-    const char *const files[] = {options->json, options->draw, options->text};
+    const char *const files[] = {options->json, options->draw, options->trace, options->text};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i] != NULL && *files[i] == 0)
-            return fail(EXIT_INPUT, "--json, --draw and --text take the name of a file");
+            return fail(EXIT_INPUT, "--json, --draw, --trace and --text take the name of a file");
     /* Kernels number their threads with an int. */
     int64_t widest = (int64_t)options->context * options->vector;
     if (widest < options->width)

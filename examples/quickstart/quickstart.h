@@ -53,6 +53,7 @@ struct options {
     const char *driver; /* auto, cuda or cusim */
     const char *json;   /* NULL: none */
     const char *draw;   /* NULL: no drawing */
+    const char *trace;  /* NULL: no trace */
     const char *text;   /* NULL: this project's documentation */
     bool break_pin, break_scalar, break_feed, break_output;
     bool help;
@@ -296,7 +297,7 @@ void report_check(const stepgraph_check *check);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */
-void report_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const struct findings *findings);
+void report_json(FILE *file, const struct model *model, stepgraph_loop *loop, const struct findings *findings);
 void report_refusal_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const char *words);
 
 /* ---- json.c ------------------------------------------------------------------------------------------------------ */
@@ -313,5 +314,7 @@ void json_close(struct json *json, char bracket);
 void json_text(struct json *json, const char *key, const char *value);
 void json_number(struct json *json, const char *key, double value);
 void json_truth(struct json *json, const char *key, bool value);
+/* What is JSON already. */
+void json_raw(struct json *json, const char *key, const char *value);
 
 #endif

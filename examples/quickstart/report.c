@@ -304,9 +304,10 @@ static void json_check(struct json *json, const stepgraph_check *check)
     json_close(json, '}');
 }
 
-void report_json(FILE *file, const struct model *model, const stepgraph_loop *loop, const struct findings *findings)
+void report_json(FILE *file, const struct model *model, stepgraph_loop *loop, const struct findings *findings)
 {
     struct json json = {file, 0, false};
+    const char *loop_json = NULL;
 
     json_open(&json, NULL, '{');
     json_driver(&json, model);
@@ -323,6 +324,8 @@ void report_json(FILE *file, const struct model *model, const stepgraph_loop *lo
     json_number(&json, "first", (double)findings->progress.first_loss);
     json_number(&json, "last", (double)findings->progress.last_loss);
     json_close(&json, '}');
+    if (stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &loop_json) == STEPGRAPH_OK)
+        json_raw(&json, "loop", loop_json);
     json_close(&json, '}');
 }
 

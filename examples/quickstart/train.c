@@ -42,10 +42,10 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     config.name = "train";
     config.flags = STEPGRAPH_LOOP_RESTORE; /* The warm-up runs train nothing. */
     config.check = &check;
+    if (options->trace != NULL)
+        config.flags |= STEPGRAPH_LOOP_TRACE;
     if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */
         config.step_flags |= STEPGRAPH_STEP_STRICT_FEEDS;
-    if (options->break_pin) /* One recording is enough to refuse it; let pass, two show where the parameter moves. */
-        config.step_flags |= STEPGRAPH_STEP_ALLOW_UNREGISTERED;
     return library(stepgraph_loop_create(model->driver->session, &config, loop_out));
 }
 

@@ -87,6 +87,27 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create(stepgraph_session *session, 
                                                     stepgraph_pin **pin_out);
 
 /**
+ * Register many pins, all of them or none.
+ *
+ * Quicker than one by one: what the library allocates for them is one range of device memory, set to zero in one go, and the stream is waited for
+ * once. Each pin is given back on its own; memory that they share is freed with the last of them.
+ *
+ * @param[in]  session   The pins belong to it.
+ * @param[in]  n         How many. 0 does nothing.
+ * @param[in]  configs   Read before this returns. The size of the first one is that of all.
+ * @param[out] pins_out  Room for @p n, in the same order; set only on success.
+ *
+ * @retval STEPGRAPH_OK            The pins are the caller's.
+ * @retval STEPGRAPH_ERR_ARGUMENT  As for stepgraph_pin_create(); the first pin that cannot be made is named. None was made.
+ * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory. None was made.
+ * @retval STEPGRAPH_ERR_STATE     A step is recording: pins are made before.
+ *
+ * @threads{handle} @capture{no} @waits{stream} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_pin_create_many(stepgraph_session *session, size_t n, const stepgraph_pin_config *configs,
+                                                         stepgraph_pin **pins_out);
+
+/**
  * Give a pin back; NULL does nothing. Its memory is freed if it is the library's, once the stream no longer uses it.
  *
  * @retval STEPGRAPH_OK            The pin is gone.
@@ -242,6 +263,23 @@ STEPGRAPH_API stepgraph_status stepgraph_session_flush(stepgraph_session *sessio
 STEPGRAPH_API stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data, uint64_t bytes);
 
 /**
+ * Read many pins, each of them whole, and wait once: a checkpoint.
+ *
+ * @param[in]  session  The session of all @p pins.
+ * @param[in]  n        How many. 0 does nothing.
+ * @param[in]  pins     Any roles.
+ * @param[out] data     Host memory for each, of stepgraph_pin_bytes() bytes. Page-locked memory is filled at full speed.
+ *
+ * @retval STEPGRAPH_OK            @p data is filled.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pin is NULL or foreign, or has no data. Nothing was read.
+ * @retval STEPGRAPH_ERR_STATE     As for stepgraph_pin_read(). Nothing was read.
+ * @retval STEPGRAPH_ERR_LOST      A fault on the device.
+ *
+ * @threads{handle} @capture{no} @waits{stream} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_pin_read_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins, void *const *data);
+
+/**
  * Write a pin from the host, in stream order: initial parameters, a checkpoint. No recapture is needed afterwards.
  *
  * @param[in] pin    STATE, CONST, OUTPUT or SCRATCH; feeds and cells have stepgraph_pin_feed().
@@ -255,6 +293,23 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_pin_write(stepgraph_pin *pin, const void *data, uint64_t bytes);
+
+/**
+ * Write many pins, each of them whole, and wait once: all initial parameters, a checkpoint.
+ *
+ * @param[in] session  The session of all @p pins.
+ * @param[in] n        How many. 0 does nothing.
+ * @param[in] pins     STATE, CONST, OUTPUT or SCRATCH.
+ * @param[in] data     stepgraph_pin_bytes() bytes for each; free again when this returns.
+ *
+ * @retval STEPGRAPH_OK            Written.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pin is NULL, foreign, a FEED or a CELL, or has no data. Nothing was written.
+ * @retval STEPGRAPH_ERR_STATE     A step is recording.
+ *
+ * @threads{handle} @capture{no} @waits{stream} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_pin_write_many(stepgraph_session *session, size_t n, stepgraph_pin *const *pins,
+                                                        const void *const *data);
 
 #ifdef __cplusplus
 }

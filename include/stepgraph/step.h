@@ -80,7 +80,8 @@ enum {
 typedef struct stepgraph_step_config {
     size_t size;             /**< sizeof(stepgraph_step_config). */
     uint32_t flags;          /**< Bits STEPGRAPH_STEP_…, or 0. Unknown bits are refused. */
-    uint32_t liveness_every; /**< Adopted pins are looked at before every replay whose number is a multiple of this. 0: 64. */
+    uint32_t liveness_every; /**< Adopted memory is looked at before every replay whose number is a multiple of this. 0: 64, or the number of
+                                  adopted allocations where there are more, so that a replay pays for one look, on average. */
     const char *name;        /**< For messages; copied. NULL: "step". */
 } stepgraph_step_config;
 
@@ -275,7 +276,7 @@ typedef enum stepgraph_run {
  * @retval STEPGRAPH_ERR_ARGUMENT  An unknown kind.
  * @retval STEPGRAPH_ERR_STATE     The step records, or a run of a step of this session is open.
  *
- * @threads{handle} @capture{no} @waits{never}; with timing, for the run before the last one @since 0.1
+ * @threads{handle} @capture{no} @waits{never} @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_step_run_begin(stepgraph_step *step, stepgraph_run kind);
 
@@ -321,11 +322,11 @@ STEPGRAPH_API stepgraph_status stepgraph_step_get_stats(const stepgraph_step *st
  * Switch measuring on or off.
  *
  * On: runs, their stages, and replays are timed on the host by the monotonic clock and on the device by events around them, which costs a
- * few microseconds a step. Off, the default: no clock is read and no event recorded.
+ * few microseconds a step. Nothing waits for that: device times are taken when they are there, and where 16 runs or 16 replays are in flight
+ * already, another one has none. Off, the default: no clock is read and no event recorded.
  *
- * @retval STEPGRAPH_OK          Switched.
- * @retval STEPGRAPH_ERR_STATE   A run is open or the step records.
- * @retval STEPGRAPH_ERR_MEMORY  No room for the events.
+ * @retval STEPGRAPH_OK         Switched.
+ * @retval STEPGRAPH_ERR_STATE  A run is open or the step records.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */

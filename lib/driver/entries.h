@@ -2,13 +2,20 @@
  * The driver entry points that the library calls: name without "cu", CUDA version whose signature we use, parameters.
  *
  * The version matters: the same base name has other parameters at other versions (cuStreamGetCaptureInfo takes three, six or seven).
- * tests/abi/ compares each signature with the toolkit's. An OPTIONAL entry is NULL where the driver is older than its version.
+ * tests/abi/ compares each signature with the toolkit's. An OPTIONAL entry is NULL where the driver is older than its version. What a replay
+ * calls comes first: side by side in the table that is made of this.
  */
 #ifndef STEPGRAPH_DRIVER_ENTRIES_H
 #define STEPGRAPH_DRIVER_ENTRIES_H
 
 /* clang-format off */
 #define SG__DRIVER_ENTRIES(REQUIRED, OPTIONAL) \
+    REQUIRED(CtxGetId, 12000, (CUcontext context, unsigned long long *id)) \
+    REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \
+    REQUIRED(MemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
+    REQUIRED(EventRecord, 2000, (CUevent event, CUstream stream)) \
+    REQUIRED(EventQuery, 2000, (CUevent event)) \
+    REQUIRED(PointerGetAttribute, 4000, (void *value, CUpointer_attribute attribute, CUdeviceptr address)) \
     REQUIRED(Init, 2000, (unsigned int flags)) \
     REQUIRED(GetErrorName, 6000, (CUresult code, const char **name)) \
     REQUIRED(DeviceGetCount, 2000, (int *count)) \
@@ -21,7 +28,6 @@
     REQUIRED(CtxPopCurrent, 4000, (CUcontext *context)) \
     REQUIRED(CtxGetDevice, 2000, (CUdevice *device)) \
     REQUIRED(CtxSynchronize, 2000, (void)) \
-    REQUIRED(CtxGetId, 12000, (CUcontext context, unsigned long long *id)) \
     REQUIRED(StreamCreate, 2000, (CUstream *stream, unsigned int flags)) \
     REQUIRED(StreamDestroy, 4000, (CUstream stream)) \
     REQUIRED(StreamSynchronize, 2000, (CUstream stream)) \
@@ -36,8 +42,6 @@
     REQUIRED(ThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *mode)) \
     REQUIRED(EventCreate, 2000, (CUevent *event, unsigned int flags)) \
     REQUIRED(EventDestroy, 4000, (CUevent event)) \
-    REQUIRED(EventRecord, 2000, (CUevent event, CUstream stream)) \
-    REQUIRED(EventQuery, 2000, (CUevent event)) \
     REQUIRED(EventSynchronize, 2000, (CUevent event)) \
     REQUIRED(EventElapsedTime, 2000, (float *milliseconds, CUevent start, CUevent end)) \
     REQUIRED(MemAlloc, 3020, (CUdeviceptr *address, size_t bytes)) \
@@ -45,7 +49,6 @@
     REQUIRED(MemGetInfo, 3020, (size_t *left, size_t *total)) \
     REQUIRED(MemHostAlloc, 2020, (void **memory, size_t bytes, unsigned int flags)) \
     REQUIRED(MemFreeHost, 2000, (void *memory)) \
-    REQUIRED(MemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
     REQUIRED(MemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     REQUIRED(MemcpyDtoDAsync, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     REQUIRED(MemsetD8Async, 3020, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)) \
@@ -73,7 +76,6 @@
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
     REQUIRED(GraphExecUpdate, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)) \
     REQUIRED(GraphUpload, 11010, (CUgraphExec exec, CUstream stream)) \
-    REQUIRED(GraphLaunch, 10000, (CUgraphExec exec, CUstream stream)) \
     REQUIRED(GraphExecDestroy, 10000, (CUgraphExec exec)) \
     REQUIRED(GraphDestroy, 10000, (CUgraph graph)) \
     OPTIONAL(FuncGetName, 12030, (const char **name, CUfunction function)) \

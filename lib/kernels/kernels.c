@@ -5,6 +5,11 @@
 
 /* Threads of one block: a chunk of 16 KiB is four 16-byte words for each. */
 #define THREADS 256u
+/* Of a block that copies slices: each thread has two words of the shortest ones, on their way at once. */
+#define SLICE_THREADS 128u
+#define SLICE_LEAST (SLICE_THREADS * 2u * 16u)
+/* Up to so many slices they are as short as that; from there on they get longer, so that the table does not. */
+#define SLICES_ENOUGH 32768u
 /* Blocks of 256 threads that one multiprocessor holds at a time. */
 #define BLOCKS_PER_MULTIPROCESSOR 8u
 
@@ -14,7 +19,8 @@ stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels
         CUfunction *function;
         const char *name;
     } all[] = {
-        {&kernels->copy, "stepgraph_copy"},         {&kernels->fill, "stepgraph_fill"},
+        {&kernels->commit, "stepgraph_commit"},     {&kernels->copy, "stepgraph_copy"},
+        {&kernels->fill, "stepgraph_fill"},
         {&kernels->compare, "stepgraph_compare"},   {&kernels->compare_filled, "stepgraph_compare_filled"},
         {&kernels->distance, "stepgraph_distance"}, {&kernels->flip, "stepgraph_flip"},
         {&kernels->repeat, "stepgraph_repeat"},     {&kernels->delay, "stepgraph_delay"},
@@ -39,6 +45,41 @@ void sg__kernels_unload(const sg__driver *driver, sg__kernels *kernels)
     if (kernels->module != NULL)
         driver->ModuleUnload(kernels->module);
     kernels->module = NULL;
+}
+
+/* How long the slices are, of ranges with so many bytes in all: a multiple of 16. */
+static uint64_t slice_bytes(uint64_t bytes)
+{
+    uint64_t slice = SLICE_LEAST;
+
+    while (bytes / slice > SLICES_ENOUGH)
+        slice *= 2;
+    return slice;
+}
+
+size_t sg__slices_most(size_t n, uint64_t bytes)
+{
+    return n + (size_t)(bytes / slice_bytes(bytes));
+}
+
+size_t sg__slices_cut(const sg__range *ranges, size_t n, uint64_t bytes, sg__slice *slices)
+{
+    const uint64_t slice = slice_bytes(bytes);
+    size_t made = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (uint64_t at = 0; at < ranges[i].bytes; at += slice)
+            slices[made++] = (sg__slice){.to = ranges[i].a + at, .from = ranges[i].b + at,
+                                         .bytes = ranges[i].bytes - at < slice ? ranges[i].bytes - at : slice};
+    return made;
+}
+
+CUresult sg__kernels_commit(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n)
+{
+    unsigned int count = (unsigned int)n;
+    void *arguments[] = {&table, &count};
+
+    return driver->LaunchKernel(kernels->commit, count, 1, 1, SLICE_THREADS, 1, 1, 0, stream, arguments, NULL);
 }
 
 uint64_t sg__ranges_number(sg__range *ranges, size_t n)

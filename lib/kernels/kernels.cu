@@ -1,7 +1,7 @@
 /*
- * The library's own device kernels: copy, fill and compare many ranges in one launch, and what the checker needs besides.
+ * The library's own device kernels: commit many pins in one launch; copy, fill and compare many ranges, and what the checker needs besides.
  *
- * Work is cut into chunks of SG__CHUNK_BYTES. A block takes chunks in turn (grid stride) and finds the range a chunk belongs to by
+ * The checker's work is cut into chunks of SG__CHUNK_BYTES. A block takes chunks in turn (grid stride) and finds the range a chunk belongs to by
  * binary search in the table, so one large range spreads over the whole card and a thousand small ones need one launch.
  * Compiled to PTX for the card, and by the host compiler for cusim: no shared memory, no warp intrinsics.
  */
@@ -46,6 +46,35 @@ extern "C" __global__ void stepgraph_copy(const sg__range *ranges, unsigned int 
                 ((sg__vec16 *)to)[i] = ((const sg__vec16 *)from)[i];
         }
         for (unsigned long long i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x)
+            to[i] = from[i];
+    }
+}
+
+/* Copy every slice, as many bytes as it is long. Slices must not overlap. Two 16-byte words of a thread are on their way at once where both sides
+ * allow it: one alone waits too long, and of more the many blocks gain nothing. */
+extern "C" __global__ void stepgraph_commit(const sg__slice *slices, unsigned int n)
+{
+    for (unsigned int k = blockIdx.x; k < n; k += gridDim.x) {
+        const sg__slice slice = slices[k];
+        unsigned char *to = (unsigned char *)slice.to;
+        const unsigned char *from = (const unsigned char *)slice.from;
+        unsigned long long wide = 0;
+
+        if (((slice.to | slice.from) & 15) == 0) {
+            sg__vec16 *p = (sg__vec16 *)to;
+            const sg__vec16 *q = (const sg__vec16 *)from;
+            unsigned long long i = threadIdx.x, step = blockDim.x;
+
+            wide = slice.bytes / 16;
+            for (; i + step < wide; i += 2 * step) {
+                sg__vec16 q0 = q[i], q1 = q[i + step];
+                p[i] = q0;
+                p[i + step] = q1;
+            }
+            if (i < wide)
+                p[i] = q[i];
+        }
+        for (unsigned long long i = wide * 16 + threadIdx.x; i < slice.bytes; i += blockDim.x)
             to[i] = from[i];
     }
 }

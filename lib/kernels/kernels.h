@@ -7,13 +7,22 @@
 
 typedef struct sg__kernels {
     CUmodule module;
-    CUfunction copy, fill, compare, compare_filled, distance, flip, repeat, delay;
+    CUfunction commit, copy, fill, compare, compare_filled, distance, flip, repeat, delay;
     unsigned int max_blocks; /* Enough to fill the device; more chunks than this share blocks. */
 } sg__kernels;
 
 /* Load the module into the current context. */
 stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels, int multiprocessors);
 void sg__kernels_unload(const sg__driver *driver, sg__kernels *kernels);
+
+/* Into how many slices n ranges of so many bytes in all are cut, at most. */
+size_t sg__slices_most(size_t n, uint64_t bytes);
+
+/* Cut ranges of so many bytes in all; returns the number of slices. */
+size_t sg__slices_cut(const sg__range *ranges, size_t n, uint64_t bytes, sg__slice *slices);
+
+/* Copy n slices whose table stands at `table` in device memory. */
+CUresult sg__kernels_commit(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n);
 
 /* Fill in first_chunk of n ranges; returns the number of chunks. */
 uint64_t sg__ranges_number(sg__range *ranges, size_t n);

@@ -1,4 +1,4 @@
-/* What the host and the device kernels agree on: the table of ranges, and what a comparison finds. */
+/* What the host and the device kernels agree on: the tables of ranges and of slices, and what a comparison finds. */
 #ifndef STEPGRAPH_KERNELS_RANGES_H
 #define STEPGRAPH_KERNELS_RANGES_H
 
@@ -11,6 +11,12 @@ typedef struct sg__range {
     unsigned long long bytes;
     unsigned long long first_chunk; /* Chunks of all ranges before this one. */
 } sg__range;
+
+/* A commit is cut into slices beforehand: a block that had to look for its range would wait for memory a dozen times before it copies. */
+typedef struct sg__slice {
+    unsigned long long to, from;
+    unsigned long long bytes;
+} sg__slice;
 
 typedef struct sg__difference {
     unsigned long long bytes; /* How many differ. */

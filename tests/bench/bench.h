@@ -35,6 +35,7 @@
     X(MemcpyHtoDAsync, 3020, (CUdeviceptr, const void *, size_t, CUstream))                                              \
     X(MemcpyDtoDAsync, 3020, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                               \
     X(MemsetD8Async, 3020, (CUdeviceptr, unsigned char, size_t, CUstream))                                               \
+    X(PointerGetAttributes, 7000, (unsigned, CUpointer_attribute *, void **, CUdeviceptr))                               \
     X(StreamSynchronize, 2000, (CUstream))                                                                               \
     X(StreamBeginCapture, 10010, (CUstream, CUstreamCaptureMode))                                                        \
     X(StreamEndCapture, 10000, (CUstream, CUgraph *))                                                                    \
@@ -119,6 +120,7 @@ double bench_now_us(void);
 
 typedef struct bench_stat {
     double median, p10, p90;
+    double low, high; /* Where the median is with 95 % certainty; the median itself where there are too few values to say. */
     size_t n;
 } bench_stat;
 
@@ -136,6 +138,11 @@ typedef double (*bench_sample)(void *user);
 /* Take pairs of samples, first ours or first raw in turn, for about `milliseconds`; at least 11 and at most 1001 pairs. */
 bench_pair bench_alternate(bench_sample ours, bench_sample raw, void *user, double milliseconds);
 
+/* The same in parts, between which what is measured can be made anew: begin, any number of samplings, end. */
+void bench_pairs_begin(void);
+void bench_pairs_sample(bench_sample ours, bench_sample raw, void *user, double milliseconds);
+bench_pair bench_pairs_end(void);
+
 /* Microseconds between two events around what was enqueued on the stream. */
 void bench_device_start(void);
 double bench_device_stop(void);
@@ -145,7 +152,7 @@ double bench_device_stop(void);
 typedef enum bench_target_kind {
     BENCH_NO_TARGET,
     BENCH_RATIO,      /* ours / raw is at most the target. */
-    BENCH_DIFFERENCE, /* ours - raw, pair by pair, is at most the target. */
+    BENCH_DIFFERENCE, /* The median of ours - raw, pair by pair, is at most the target. Missed only if it is so with 95 % certainty. */
     BENCH_VALUE       /* ours is at most the target. */
 } bench_target_kind;
 

@@ -225,6 +225,18 @@ static void measure(void)
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
 
+/* Of the only node of a graph. */
+static unsigned blocks_of(const stepgraph_step *step)
+{
+    CUDA_KERNEL_NODE_PARAMS params;
+    CUgraphNode node;
+    size_t n = 1;
+
+    CU(GraphGetNodes(stepgraph_step_graph(step), &node, &n));
+    CU(GraphKernelNodeGetParams(node, &params));
+    return params.gridDimX;
+}
+
 static void check_work(void)
 {
     struct commit c;
@@ -257,6 +269,12 @@ static void check_work(void)
                      bench_work_calls("cuLaunchKernel") == 0,
                  "a replay with 500 commits is one launch");
     bench_sync();
+    drop(&c);
+
+    /* Cut into slices of 4 KiB that would be 40,000. */
+    make(&c, 2, 80u << 20);
+    record(&c);
+    bench_expect(blocks_of(c.step) == 20480, "a commit of 160 MiB is %u slices of 8 KiB", blocks_of(c.step));
     drop(&c);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Counting a launch against a bare relaxed atomic add, by one thread and by eight at once; and stepgraph_session_launch() against
- * cuLaunchKernel.
+ * Counting a launch against a bare relaxed atomic add, by one thread and by eight at once; against a call of the library that does nothing,
+ * since calling takes as long as counting; and stepgraph_session_launch() against cuLaunchKernel.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,6 +33,16 @@ static double loop(bool ours)
     else
         for (unsigned i = 0; i < COUNTS; i++)
             add(&plain, 1);
+    return (bench_now_us() - start) * 1e3 / COUNTS;
+}
+
+static double one_empty(void *user)
+{
+    double start = bench_now_us();
+
+    (void)user;
+    for (unsigned i = 0; i < COUNTS; i++)
+        (void)stepgraph_version();
     return (bench_now_us() - start) * 1e3 / COUNTS;
 }
 
@@ -123,9 +133,11 @@ static double unwrapped(void *user)
 
 static void measure(void)
 {
-    bench_pair pair = bench_alternate(one_ours, one_raw, NULL, 500);
+    bench_pair pair = bench_alternate(one_ours, one_empty, NULL, 300);
 
-    bench_add("counting by threads", 1, "ns", &pair, BENCH_VALUE, 2, true, "counting, 1 thread / atomic add");
+    bench_add("counting over a call", 1, "ns", &pair, BENCH_DIFFERENCE, 2, true, "counting / an empty call of the library");
+    pair = bench_alternate(one_ours, one_raw, NULL, 300);
+    bench_add("counting by threads", 1, "ns", &pair, BENCH_RATIO, 1, true, "counting, 1 thread / atomic add");
     for (unsigned threads = 2; threads <= THREADS_MOST; threads *= 2) {
         struct many many = { .threads = threads };
         pair = bench_alternate(many_ours, many_raw, &many, 1000);

@@ -132,7 +132,7 @@ static void measure_one(const struct by *by, double x, unsigned nodes, unsigned 
     else
         snprintf(what, sizeof what, "%u nodes, %u pins", nodes, n_pins);
     bench_add(by->end, x, "us", &whole, BENCH_NO_TARGET, 0, false, "end, %s / raw", what);
-    audit = (bench_pair){ whole.difference, bench_stat_of(e.instantiate, e.n), { 0, 0, 0, 0 } };
+    audit = (bench_pair){ .ours = whole.difference, .raw = bench_stat_of(e.instantiate, e.n) };
     audit.difference.median = audit.ours.median - audit.raw.median;
     bench_add(by->audit, x, "us", &audit, BENCH_RATIO, 0.25, headline, "audit, %s / instantiate", what);
     audit.ours = bench_stat_of(e.read, e.n_read);

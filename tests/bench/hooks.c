@@ -45,10 +45,21 @@ static bool counted(const void *caller)
     return on && ((uintptr_t)caller < driver_start || (uintptr_t)caller >= driver_end);
 }
 
+/* Looking it up allocates. */
+static int (*real_lock(void))(pthread_mutex_t *)
+{
+    static int (*real)(pthread_mutex_t *);
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    return real;
+}
+
 void bench_hooks_begin(void (*in_driver)(void))
 {
     uintptr_t address = (uintptr_t)in_driver;
 
+    (void)real_lock();
     dl_iterate_phdr(find, &address);
     counts = (struct bench_hook_counts){ 0, 0, 0 };
     on = true;
@@ -95,11 +106,7 @@ void free(void *memory)
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-    static int (*real)(pthread_mutex_t *);
-
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_lock");
     if (counted(__builtin_return_address(0)))
         counts.locks++;
-    return real(mutex);
+    return real_lock()(mutex);
 }

@@ -170,6 +170,59 @@ static void no_context(int unused)
     code(r.event, 201, "cuEventCreate");
 }
 
+/* ---- calls that name their stream ----------------------------------------------------------------------------------------- */
+
+/* They go to the stream's context, whatever the thread's current one is. */
+static struct {
+    CUresult in, across, set, record, query, kernel, run, sync;
+} enqueued;
+static unsigned char *locked;
+static CUdeviceptr there;
+static CUevent mark;
+
+static CUresult enqueuing(void *current)
+{
+    MUST(CtxSetCurrent, current);
+    memset(locked, current == NULL ? 'n' : 'o', 16);
+    enqueued.in = CU(MemcpyHtoDAsync)(there, locked, 16, stream);
+    enqueued.across = CU(MemcpyDtoDAsync)(there + 16, there, 16, stream);
+    enqueued.set = CU(MemsetD8Async)(there + 32, 's', 16, stream);
+    enqueued.kernel = launch_nop(stream);
+    enqueued.run = CU(GraphLaunch)(exec, stream);
+    enqueued.record = CU(EventRecord)(mark, stream);
+    enqueued.sync = CU(StreamSynchronize)(stream);
+    enqueued.query = CU(EventQuery)(mark);
+    return CUDA_SUCCESS;
+}
+
+static void other_context(int none)
+{
+    unsigned char seen_there[48], wanted[48];
+
+    second_new();
+    stream = stream_nb();
+    mark = event_new();
+    there = device_new(48);
+    locked = pinned_new(16);
+    must_begin(stream, GLOBAL);
+    must(launch_nop(stream), "cuLaunchKernel", __FILE__, __LINE__);
+    exec = must_instantiate(must_end(stream));
+    in_thread(enqueuing, none ? NULL : second.ctx);
+    fact(none ? "context.none.enqueues" : "context.other.enqueues");
+    code(enqueued.in, 0, "cuMemcpyHtoDAsync");
+    code(enqueued.across, 0, "cuMemcpyDtoDAsync");
+    code(enqueued.set, 0, "cuMemsetD8Async");
+    code(enqueued.kernel, 0, "cuLaunchKernel");
+    code(enqueued.run, 0, "cuGraphLaunch");
+    code(enqueued.record, 0, "cuEventRecord");
+    code(enqueued.sync, 0, "cuStreamSynchronize");
+    code(enqueued.query, 0, "cuEventQuery");
+    memset(wanted, none ? 'n' : 'o', 32);
+    memset(wanted + 32, 's', 16);
+    MUST(MemcpyDtoH, seen_there, there, 48);
+    yes(memcmp(seen_there, wanted, 48) == 0, "all bytes arrived");
+}
+
 /* ---- a destroyed one ---------------------------------------------------------------------------------------------------- */
 
 /* A context that is destroyed takes its thread's current context with it. What becomes of its handles is undefined and not asked.
@@ -279,6 +332,8 @@ const struct job context_jobs[] = {
     {.id = "context.fork", .run = fork_across},
     {.id = "context", .run = update_across},
     {.id = "context.none", .run = no_context},
+    {.id = "context.none.enqueues", .run = other_context, .arg = 1},
+    {.id = "context.other.enqueues", .run = other_context, .arg = 0},
     {.id = "context.destroyed", .run = destroyed},
     {.id = "context.green",
      .run = green,

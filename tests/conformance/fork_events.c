@@ -259,6 +259,33 @@ static void external_records(int unused)
     yes(ms > 19.5 && ms < 60, "about 20 ms for a kernel of 20 ms (%.2f)", ms);
 }
 
+/* The time between two events tells whether they are over, and may be asked for at any time. */
+static void elapsed_pending(int unused)
+{
+    CUstream s = stream_nb(), o = stream_nb();
+    CUevent a, b;
+    CUcontext context = NULL;
+    float ms = 0;
+
+    (void)unused;
+    MUST(EventCreate, &a, CU_EVENT_DEFAULT);
+    MUST(EventCreate, &b, CU_EVENT_DEFAULT);
+    MUST(EventRecord, a, o);
+    must(launch_spin(30, o), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST(EventRecord, b, o);
+    code(CU(EventElapsedTime)(&ms, a, b), 600, "cuEventElapsedTime while it runs");
+    must_begin(s, GLOBAL);
+    nop(s);
+    code(CU(EventElapsedTime)(&ms, a, b), 600, "while it runs, and something is captured");
+    MUST(CtxPopCurrent, &context);
+    code(CU(EventElapsedTime)(&ms, a, b), 600, "the same without a context");
+    MUST(CtxPushCurrent, context);
+    told_end("end", s, 0, "kernel=1");
+    code(CU(StreamSynchronize)(o), 0, "sync");
+    code(CU(EventElapsedTime)(&ms, a, b), 0, "cuEventElapsedTime");
+    yes(ms > 29.5 && ms < 80, "about 30 ms for a kernel of 30 ms (%.2f)", ms);
+}
+
 /* The fork of a destroyed event goes on. */
 static void captured_destroyed(int unused)
 {
@@ -302,6 +329,7 @@ const struct job fork_event_jobs[] = {
     {.id = "event.captured", .run = captured_after},
     {.id = "event.captured.of_an_invalidated_capture", .run = captured_invalidated},
     {.id = "event.merge", .run = merge},
+    {.id = "event.elapsed.pending", .run = elapsed_pending, .flags = JOB_ALONE},
     {.id = "event.external_records", .run = external_records, .flags = JOB_ALONE},
     {.id = NULL},
 };

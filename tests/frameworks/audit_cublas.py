@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import torch_host as host  # noqa: E402
-from torch_host import sg, torch  # noqa: E402
+from torch_host import cases, torch  # noqa: E402
 
 SIZES = ((256, 256, 256), (1024, 1024, 1024), (64, 64, 16384), (4096, 4096, 1024))  # The third is split over k
 TYPES = (torch.float32, torch.bfloat16)
@@ -43,7 +43,7 @@ def compare(session, library, enqueue, types=TYPES):
     for name, operands, which in ("same", same, a), ("others", other, b), ("others again", other, b), ("same again", same, a), ("same", same, a), ("others", other, b):
         which.append(record(name, operands))
     clean = session.compare(a[:1], a[1:])
-    wrong = [f"over the same matrices: {words}" for words in sg.unlike_expected(clean)]
+    wrong = [f"over the same matrices: {words}" for words in cases.unlike_expected(clean)]
 
     audit = session.compare(a, b)
     pairs = [(p.data_ptr(), q.data_ptr(), p.numel() * p.element_size()) for x, y in zip(same, other) for p, q in zip(x, y)]
@@ -58,13 +58,13 @@ def compare(session, library, enqueue, types=TYPES):
     if len(named) != len(pairs):
         wrong.append(f"{len(pairs) - len(named)} of {len(pairs)} operands that moved are not named")
     if others:
-        wrong.append(f"accused falsely: {' | '.join(sg.some(others, 6))}")
+        wrong.append(f"accused falsely: {' | '.join(cases.some(others, 6))}")
     return {
-        **sg.figures(a, b, audit),
+        **cases.figures(a, b, audit),
         "operands": len(pairs),
         "operands_named": len(named),
         "false": len(clean.accused) + len(others),
-        "shown": sg.some(clean.findings, 4) + sg.some(others, 4),
+        "shown": cases.some(clean.findings, 4) + cases.some(others, 4),
         "wrong": wrong,
     }
 
@@ -157,7 +157,7 @@ def in_another_process():
         raise RuntimeError(f"status {done.returncode}: {(done.stdout + done.stderr)[-800:]}") from None
 
 
-report = sg.Report("audit_cublas", **host.facts())
+report = cases.Report("audit_cublas", **host.facts())
 if sys.argv[1:] == ["torch"]:
     report.case("torch.mm", host.with_session(through_torch))
     report.finish()

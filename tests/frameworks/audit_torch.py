@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import torch_host as host  # noqa: E402
-from torch_host import sg, torch  # noqa: E402
+from torch_host import cases, torch  # noqa: E402
 
 import torch.nn.functional as F  # noqa: E402
 
@@ -92,7 +92,7 @@ class Bench:
     def figures(self, a, b, audit, step):
         """Costs; records step again, so nothing that was recorded may be needed afterwards."""
         with host.in_place(self.stream, self.pool):
-            return sg.figures(a, b, audit, step)
+            return cases.figures(a, b, audit, step)
 
 
 def recreated(*place):
@@ -123,11 +123,11 @@ def recreated(*place):
     wrong = [f"{len(unnamed)} of {len(expected)} parameters that moved are not named"] if unnamed else []
     wrong += [] if len(rates) == len(places[0]) else [f"the learning rate is named {len(rates)} times, for {len(places[0])} parameters"]
     return {
-        **sg.figures(a, b, audit),
+        **cases.figures(a, b, audit),
         "parameters": len(expected),
         "parameters_named": len(expected) - len(unnamed),
         "rate_named": len(rates),
-        "shown": sg.some(audit.findings, 6),
+        "shown": cases.some(audit.findings, 6),
         "wrong": wrong,
     }
 
@@ -152,12 +152,12 @@ def by_value(*place):
     others = [f for f in audit.accused if f not in rates]
     count = len(bench.model.parameters)
     wrong = [] if len(rates) == count else [f"the learning rate is named {len(rates)} times, for {count} parameters"]
-    wrong += [f"accused falsely: {' | '.join(sg.some(others, 6))}"] if others else []
+    wrong += [f"accused falsely: {' | '.join(cases.some(others, 6))}"] if others else []
     return {
         **bench.figures(a, b, audit, step),
         "rate_named": len(rates),
         "false": len(others),
-        "shown": sg.some(audit.findings, 6),
+        "shown": cases.some(audit.findings, 6),
         "wrong": wrong,
     }
 
@@ -177,8 +177,8 @@ def dropped(*place):
     named = [f for f in audit.faults if f["kind"] == "CHANGING_SCALAR" and "dropout" in f["node_name"]]
     others = [f for f in audit.accused if f not in named]
     wrong = [] if len(named) == LAYERS else [f"the generator's offset is named {len(named)} times, for {LAYERS} kernels that take it"]
-    wrong += [f"accused falsely: {' | '.join(sg.some(others, 6))}"] if others else []
-    return {**bench.figures(a, b, audit, step), "false": len(others), "shown": sg.some(audit.findings, 6), "wrong": wrong}
+    wrong += [f"accused falsely: {' | '.join(cases.some(others, 6))}"] if others else []
+    return {**bench.figures(a, b, audit, step), "false": len(others), "shown": cases.some(audit.findings, 6), "wrong": wrong}
 
 
 def clean(mixed=False, **options):
@@ -209,7 +209,7 @@ def clean(mixed=False, **options):
             rate.fill_(RATES[k])
             recordings.append((k, bench.record(name, step)))
         a, b, audit = bench.compare(recordings)
-        wrong = sg.unlike_expected(audit)
+        wrong = cases.unlike_expected(audit)
         before = losses.item()
         for _ in range(20):
             a[0].replay()
@@ -222,14 +222,14 @@ def clean(mixed=False, **options):
             "false": len(audit.accused),
             "unclassified": audit.summary["findings"] - len(audit.accused),
             "loss": [round(before, 4), round(after, 4)],
-            "shown": sg.some(audit.findings),
+            "shown": cases.some(audit.findings),
             "wrong": wrong,
         }
 
     return run
 
 
-report = sg.Report("audit_torch", **host.facts())
+report = cases.Report("audit_torch", **host.facts())
 report.case("recreated", host.with_session(recreated))
 report.case("by value", host.with_session(by_value))
 report.case("dropout", host.with_session(dropped))

@@ -8,13 +8,13 @@ import sys
 
 sys.dont_write_bytecode = True
 import torch_host as host  # noqa: E402
-from torch_host import sg, torch  # noqa: E402
+from torch_host import cases, torch  # noqa: E402
 
 try:
     import triton
     import triton.language as tl
 except ImportError as error:
-    sg.skip(f"no Triton: {error}")
+    cases.skip(f"no Triton: {error}")
 
 N, SCALES = 4096, (0.5, 0.25)
 
@@ -46,15 +46,15 @@ def run(library, session, stream):
     steps = [record("k", 0), record("k once more", 0), record("k + 1", 1), record("k + 1 again", 1)]
 
     same = session.compare(steps[:1], steps[1:2])
-    wrong = sg.unlike_expected(same)
+    wrong = cases.unlike_expected(same)
     audit = session.compare(steps[:2], steps[2:])
     out = (outputs[0].data_ptr(), outputs[1].data_ptr())
     pointers = [f for f in audit.faults if f["kind"] == "MOVED_POINTER" and (f["before"], f["after"]) == out]
     scalars = [f for f in audit.faults if host.is_scalar(f, *SCALES)]
     for name, found in ("the output", pointers), ("the scalar", scalars):
         if len(found) != 1 or "add_scaled" not in found[0]["node_name"]:
-            wrong.append(f"{name} is not named once, as the kernel's: {sg.some(found)}")
-    wrong += sg.unlike_expected(audit, 2)
+            wrong.append(f"{name} is not named once, as the kernel's: {cases.some(found)}")
+    wrong += cases.unlike_expected(audit, 2)
 
     for output in outputs:
         output.zero_()
@@ -67,14 +67,14 @@ def run(library, session, stream):
     if addresses < 3:
         wrong.append(f"the audit saw {addresses} addresses, and the kernel has three")
     return {
-        **sg.figures(steps[:2], steps[2:], audit),
+        **cases.figures(steps[:2], steps[2:], audit),
         "false": same.summary["faults"],
         "arguments": {"output": [f["argument"] for f in pointers], "scalar": [f["argument"] for f in scalars]},
-        "shown": sg.some(audit.findings),
+        "shown": cases.some(audit.findings),
         "wrong": wrong,
     }
 
 
-report = sg.Report("audit_triton", triton=triton.__version__, **host.facts())
+report = cases.Report("audit_triton", triton=triton.__version__, **host.facts())
 report.case("triton kernel", host.with_session(run))
 report.finish()

@@ -1,7 +1,11 @@
-"""Tests of stepgraph_ctypes.py:   python3 check.py declarations LIBRARY CC...  |  python3 check.py recording LIBRARY
+"""Tests of the Python package in examples/pytorch:   python3 check.py WHAT LIBRARY [COMPILER...]
 
-    declarations  sizes, offsets and constants are those that a C compiler finds in the headers, and every call is in the library
+    current       stepgraph/abi.py is what declare.py writes now
+    declarations  its sizes, offsets and constants are those that a C compiler finds in the headers, and every call is in the library
+    prototypes    what each call answers and is given is what a C++ compiler finds
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
+    loop          steps are launched, recorded, checked and replayed there
+    recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
 """
 import ctypes
 import os
@@ -9,9 +13,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 sys.dont_write_bytecode = True
-import stepgraph_ctypes as sg  # noqa: E402
+import cases  # noqa: E402, F401: puts the package on the path
+import declare  # noqa: E402
+import stepgraph  # noqa: E402
+from stepgraph import abi  # noqa: E402
 
 what, path, *compiler = sys.argv[1:]
 wrong = []
@@ -22,35 +30,72 @@ def check(truth, words):
         wrong.append(words)
 
 
-def declarations():
-    headers = sg.Headers()
-    entry = ctypes.CDLL(path)
-    facts = dict(headers.constants)
-    for name, struct in headers.structs.items():
-        facts[f"sizeof({name})"] = ctypes.sizeof(struct)
-        for field, _ in struct._fields_:
-            facts[f"offsetof({name}, {field})"] = getattr(struct, field).offset
-            facts[f"sizeof((({name} *)0)->{field})"] = getattr(struct, field).size
-    lines = [f'    printf("%lld\\n", (long long)({fact}));' for fact in facts]
-    program = "#include <stdio.h>\n#include <stepgraph/stepgraph.h>\nint main(void)\n{\n" + "\n".join(lines) + "\n    return 0;\n}\n"
+def current():
+    check(declare.FILE.read_text(encoding="utf-8") == declare.module(declare.Headers()),
+          f"{declare.FILE.name} is not what the headers declare: python3 tests/frameworks/declare.py")
+    check(len(abi.STRUCTS) > 12 and len(abi.CALLS) > 50 and len(abi.CONSTANTS) > 100, "too little was found in the headers")
+
+
+def said_by(source, suffix):
+    """What a program prints, line by line."""
     with tempfile.TemporaryDirectory() as tmp:
-        source, program_file = pathlib.Path(tmp, "facts.c"), pathlib.Path(tmp, "facts")
-        source.write_text(program)
-        subprocess.run([*compiler, "-I", str(sg.INCLUDE.parent), "-o", str(program_file), str(source)], check=True)
-        found = subprocess.run([str(program_file)], check=True, capture_output=True, text=True).stdout.split()
+        text, program = pathlib.Path(tmp, "facts" + suffix), pathlib.Path(tmp, "facts")
+        text.write_text(source, encoding="utf-8")
+        subprocess.run([*compiler, "-I", str(declare.INCLUDE.parent), "-o", str(program), str(text)], check=True)
+        return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def declarations():
+    entry = ctypes.CDLL(path)
+    facts = {f"STEPGRAPH_{name}": value for name, value in abi.CONSTANTS.items()}
+    for name, struct in stepgraph.STRUCTS.items():
+        facts[f"sizeof(stepgraph_{name})"] = ctypes.sizeof(struct)
+        for field, _ in struct._fields_:
+            facts[f"offsetof(stepgraph_{name}, {field})"] = getattr(struct, field).offset
+            facts[f"sizeof(((stepgraph_{name} *)0)->{field})"] = getattr(struct, field).size
+    lines = "\n".join(f'    printf("%lld\\n", (long long)({fact}));' for fact in facts)
+    found = said_by("#include <stdio.h>\n#include <stepgraph/stepgraph.h>\nint main(void)\n{\n" + lines + "\n    return 0;\n}\n", ".c")
     for (fact, ours), theirs in zip(facts.items(), found, strict=True):
         check(ours == int(theirs), f"{fact} is {theirs}, not {ours}")
-    for name in headers.calls:
-        check(hasattr(entry, name) or "arena" in name, f"{name} is declared and not in the library")
-    check(len(headers.structs) > 12 and len(headers.calls) > 50 and len(facts) > 200, "too little was found in the headers")
-    print(f"{len(headers.structs)} structs, {len(headers.calls)} calls, {len(facts)} facts")
+    for name in abi.CALLS:
+        check(hasattr(entry, "stepgraph_" + name), f"stepgraph_{name} is declared and not in the library")
+    print(f"{len(abi.STRUCTS)} structs, {len(abi.CALLS)} calls, {len(facts)} facts")
+
+
+KINDS = r"""
+#include <cstdio>
+#include <stepgraph/stepgraph.h>
+template <typename T> struct kind { static const char *is() { return __is_enum(T) ? "word" : "?"; } };
+template <typename T> struct kind<T *> { static const char *is() { return "pointer"; } };
+template <> struct kind<const char *> { static const char *is() { return "text"; } };
+#define KIND(type, words) template <> struct kind<type> { static const char *is() { return words; } };
+KIND(void, "nothing") KIND(char, "char") KIND(float, "float") KIND(double, "double") KIND(int32_t, "int32") KIND(int64_t, "int64")
+KIND(uint32_t, "uint32") KIND(uint64_t, "uint64")
+template <typename R, typename... A> void tell(R (*)(A...))
+{
+    std::printf("%s", kind<R>::is());
+    const char *all[] = { kind<A>::is()..., nullptr };
+    for (int i = 0; all[i] != nullptr; i++)
+        std::printf(" %s", all[i]);
+    std::printf("\n");
+}
+int main()
+{
+"""
+
+
+def prototypes():
+    lines = "".join(f"    tell(static_cast<decltype(&stepgraph_{name})>(nullptr));\n" for name in abi.CALLS)
+    for (name, ours), theirs in zip(abi.CALLS.items(), said_by(KINDS + lines + "}\n", ".cpp"), strict=True):
+        ours = ours.replace("size_t", "uint64")
+        check(ours == theirs, f"stepgraph_{name}: {ours} in Python, {theirs} in C")
 
 
 def recording():
-    library = sg.Library(path)
-    session = sg.Session(library, driver=os.environ.get("STEPGRAPH_DRIVER"))
-    stream = ctypes.c_void_p(library.entry.stepgraph_session_stream(session.handle))
-    pushed = session.symbol("cuCtxSetCurrent", 4000, ctypes.c_void_p)(library.entry.stepgraph_session_context(session.handle))
+    library = stepgraph.Library(path)
+    session = stepgraph.Session(library, driver_path=os.environ.get("STEPGRAPH_DRIVER"))
+    stream = ctypes.c_void_p(session.stream)
+    pushed = session.symbol("cuCtxSetCurrent", 4000, ctypes.c_void_p)(library.get("session_context", session))
     allocate = session.symbol("cuMemAlloc", 3020, ctypes.c_void_p, ctypes.c_size_t)
     fill = session.symbol("cuMemsetD32Async", 3020, ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p)
     buffers = [ctypes.c_uint64(), ctypes.c_uint64()]
@@ -67,7 +112,7 @@ def recording():
     check([(f["before"], f["after"]) for f in moved] == [(one, other)], audit.text)
     check([(f["before"], f["after"]) for f in changed] == [(7, 8)], audit.text)
     check(not session.compare(steps[2:3], steps[3:]).findings, "the same step twice, and a finding")
-    found = sg.figures(steps[:2], steps[2:], audit, lambda: check(fill(one, 7, 1024, stream) == 0, "a set was refused"))
+    found = cases.figures(steps[:2], steps[2:], audit, lambda: check(fill(one, 7, 1024, stream) == 0, "a set was refused"))
     check(found["nodes"] == 1 and found["kernels"] == 0 and found["faults"] == 2 and found["doubtful"] == 0, str(found))
     check(found["end_us_per_node"] > found["read_us_per_node"] > 0 and found["raw_us_per_node"] > found["instantiate_us_per_node"] > 0, str(found))
     steps[3].replay()
@@ -75,18 +120,183 @@ def recording():
     try:
         session.record("refused", lambda: fill(one, 7, 1024, stream))
         check(False, "an address without a pin was let pass")
-    except sg.Error as error:
+    except stepgraph.Error as error:
         check(error.status == library.ERR_REFUSED and "that no pin covers" in str(error), str(error))
     try:
         session.record("broken", lambda: {}["missing"], library.STEP_ALLOW_UNREGISTERED)
         check(False, "what the host raised was lost")
     except RuntimeError as error:
-        check("KeyError" in sg.told(error), sg.told(error))
+        check("KeyError" in cases.told(error), cases.told(error))
     session.close()  # Lets the context go, and its memory with it
     print(audit.text)
 
 
-{"declarations": declarations, "recording": recording}[what]()
+class Trainer:
+    """Steps that copy: y is what x was, x is what is fed, and the new value of w is written elsewhere and committed. A host does the same sums."""
+
+    def __init__(self, session, extent=256):
+        library, self.extent, self.session = session.library, extent, session
+        self.copy = session.symbol("cuMemcpyDtoDAsync", 3020, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p)
+        roles = {"fed": library.ROLE_FEED, "x": library.ROLE_STATE, "y": library.ROLE_STATE, "w": library.ROLE_STATE, "fresh": library.ROLE_SCRATCH,
+                 "seen": library.ROLE_OUTPUT}
+        self.pins = {name: stepgraph.Pin(session, name, role, extent) for name, role in roles.items()}
+        self.right = {name: bytes(extent) for name in ("x", "y", "w", "seen")}
+
+    def feed(self, k):
+        self.pins["fed"].feed_bytes(bytes([k % 251]) * self.extent)
+
+    def run(self):
+        for to, what in (("y", "x"), ("x", "fed"), ("fresh", "y"), ("seen", "w")):
+            check(self.copy(self.pins[to].address, self.pins[what].address, self.extent, self.session.stream) == 0, "a copy was refused")
+        self.session.commit([self.pins["w"]], [self.pins["fresh"].address])
+
+    def expect(self, k):
+        right = self.right
+        self.right = {"y": right["x"], "x": bytes([k % 251]) * self.extent, "seen": right["w"], "w": right["x"]}
+        for name, value in self.right.items():
+            check(self.pins[name].read() == value, f"step {k}: {name} is {self.pins[name].read()[:4]}, not {value[:4]}")
+
+
+def loop():
+    library = stepgraph.Library(path)
+    said = []
+    session = stepgraph.Session(library, log=lambda level, line: said.append(line), log_level=library.LOG_INFO)
+    loop, trainer, kinds = stepgraph.Loop(session, name="python", flags=library.LOOP_IGNORE_CLOCK), Trainer(session), []
+    for k in range(20):
+        again = True
+        while again:
+            turn = loop.begin(k)
+            if turn.feed:
+                trainer.feed(k)
+            if turn.run:
+                trainer.run()
+            again = loop.end()
+            kinds.append(turn.kind)
+        trainer.expect(k)
+    stats = loop.stats()
+    check(stats.steps == 20 and stats.rung == library.RUNG_REPLAY and stats.checks_identical == stats.checks > 0, loop.report())
+    check(kinds[:3] == [library.TURN_WARMUP] * 3 and kinds[-1] == library.TURN_REPLAY, str(kinds))
+    check(loop.audit() is not None and not loop.audit().faults, loop.audit() and loop.audit().text)
+    check(any("'python'" in line for line in said), str(said))
+    check(loop.verdict().answer == library.UNKNOWN and "replay" in loop.report(), loop.report())
+    arena = stepgraph.Arena(session, "arena", 4096)
+    block = arena.allocate(100)
+    arena.free(block)
+    try:
+        arena.free(block)
+        check(False, "a block was freed twice")
+    except stepgraph.Error as error:
+        check(error.status == library.ERR_ARGUMENT, str(error))
+    loop.drop(0, "a test")
+    check(loop.turn.rung == library.RUNG_NONE, "what is known of a graph that was dropped")
+    check(loop.begin(20).kind != library.TURN_REPLAY, "what was dropped is replayed")
+    loop.cancel()
+    try:
+        loop.end()
+        check(False, "a turn that was cancelled was ended")
+    except stepgraph.Error as error:
+        check(error.status == library.ERR_STATE and "no turn" in str(error), str(error))
+    try:
+        library.NO_SUCH_CONSTANT
+        check(False, "a constant that is not there")
+    except AttributeError:
+        pass
+    session.close()
+
+
+def recorder():
+    import fake_torch
+
+    library = stepgraph.Library(path)
+    fake_torch.use(stepgraph.Session(library))
+    from stepgraph.pytorch import Recorder
+
+    generator, said = fake_torch.generator, []
+    generator.set_offset(100)
+    made = Recorder(library, log=lambda level, line: said.append(line), check_every=20, flags=library.LOOP_IGNORE_CLOCK)
+    trainer = Trainer(made.session)
+    drawn = stepgraph.Pin(made.session, "drawn", library.ROLE_STATE, 8)
+    calls, faults, kept = [], {}, []
+
+    def feed(k):
+        if faults.get("feed") == k:
+            raise ValueError("no batch")
+        trainer.feed(k)
+
+    def run(k):
+        """A step that draws once: what it draws is the offset, by value where it is launched, from the word where it is recorded."""
+        calls.append(k)
+        if faults.pop("run", None) == k:
+            raise KeyError("broken")
+        trainer.run()
+        state = generator.state
+        if state.recording:
+            check(trainer.copy(drawn.address, state.words[1], 8, made.session.stream) == 0, "a copy was refused")
+        else:
+            made.session.wait()
+            fake_torch.driver.write(drawn.address, ctypes.byref(ctypes.c_uint64(state.offset)), 8)
+            state.offset += 12
+        if "keep" in faults:
+            kept.append(made.pool.allocate())
+
+    def step(k, **options):
+        turn = made.step(k, feed, run, **options)
+        trainer.expect(k)
+        first = 100 + 12 * (k - start)
+        check(int.from_bytes(drawn.read(), "little") == first, f"step {k} draws from {drawn.read()}, not from {first}")
+        check(generator.get_offset() == first + 12, f"after step {k} the generator is at {generator.get_offset()}")
+        return turn.kind
+
+    start = 0
+    with made:
+        torch = fake_torch.torch
+        number, row = made.input("number", (), torch.int64), made.input("row", (4,), torch.int64)
+        made.feed(number, 7)
+        made.feed(row, fake_torch.on_cpu([1, 2, 3, 4]))
+        made.launch(lambda k: None, lambda k: None)
+        check(number.pin.read() == (7).to_bytes(8, "little") and row.pin.read()[8:16] == (2).to_bytes(8, "little"), "what was fed is not there")
+        for value in (7, fake_torch.on_cpu([1]), torch.ones(4, device="cuda", dtype=torch.int64)):
+            try:
+                made.feed(row, value)
+                check(False, f"{value} was fed to a row of four")
+            except ValueError as error:
+                check("row" in str(error), str(error))
+
+        kinds = [step(k) for k in range(40)]
+        check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
+        check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")
+        check(calls == sorted(calls) and calls.count(1) == 2 and len(calls) < 20, f"run() was called for {calls}")
+
+        faults["feed"] = 40
+        try:
+            step(40)
+            check(False, "an exception of feed() was lost")
+        except ValueError:
+            pass
+        del faults["feed"]
+        check(step(40) == library.TURN_REPLAY, "a step whose feed had failed is not replayed when it is taken again")
+
+        made.loop.drop(0, "a test")
+        faults["run"] = 41
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            check(step(41) == library.TURN_FALLBACK, "a step that could not be recorded is not launched")
+        check(len(warned) == 1 and "KeyError: 'broken'" in str(warned[0].message), str([str(warning.message) for warning in warned]))
+        check(any("the host reported" in line for line in said), str(said))
+
+        faults["keep"] = True
+        said.clear()
+        check({step(k, key=1) for k in range(42, 50)} <= {library.TURN_WARMUP, library.TURN_FRESH}, "a step that keeps memory is recorded")
+        check(sum("keeps" in line and "rewind()" in line for line in said) == 1, str(said))
+    try:
+        made.step(50, feed, run, key=2)
+        check(False, "a step outside of the recorder")
+    except RuntimeError as error:
+        check("with recorder" in str(error), str(error))
+    made.close()
+
+
+{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

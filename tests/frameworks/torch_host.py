@@ -1,31 +1,27 @@
 """What the scripts for PyTorch share: is there a card, a session on one of PyTorch's streams, memory that stays in place."""
 import contextlib
-import ctypes
 import gc
 import struct
 import sys
 
-import stepgraph_ctypes as sg
+import cases
+import stepgraph
 
 try:
     import torch
 except ImportError as error:
-    sg.skip(f"no PyTorch: {error}")
+    cases.skip(f"no PyTorch: {error}")
 if not torch.cuda.is_available():
-    sg.skip("no card that PyTorch can use")
+    cases.skip("no card that PyTorch can use")
+import stepgraph.pytorch  # noqa: E402
 
 
 def open_session():
-    """(library, session, stream). PyTorch makes the device's primary context current, and the session adopts it."""
+    """(library, session, stream)."""
     torch.cuda.init()
-    torch.empty(1, device="cuda")
-    context = ctypes.c_void_p()
-    code = ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(context))
-    if code != 0 or not context.value:
-        raise RuntimeError(f"no current context: code {code}")
     stream = torch.cuda.Stream()  # Non-blocking, and PyTorch's for good
-    library = sg.Library()
-    return library, sg.Session(library, context, ctypes.c_void_p(stream.cuda_stream)), stream
+    library = stepgraph.Library()
+    return library, stepgraph.Session(library, device=torch.cuda.current_device(), stream=stream.cuda_stream), stream
 
 
 def with_session(run):
@@ -53,22 +49,11 @@ def facts():
 
 @contextlib.contextmanager
 def in_place(stream, pool):
-    """
-    All that is enqueued goes to the stream, all that is allocated comes from the pool, and nothing is left to chance: backward runs in
-    this thread, since a pool serves one thread alone, and nothing is collected, which would give memory back at any time.
-
-    The pool is entered before a recording begins: PyTorch looks for a recording of its own otherwise.
-    """
+    """All that is enqueued goes to the stream, all that is allocated comes from the pool, and nothing is left to chance."""
     gc.collect()
-    collects = gc.isenabled()
-    gc.disable()
     torch.cuda.synchronize()
-    try:
-        with torch.cuda.stream(stream), torch.cuda.use_mem_pool(pool), torch.autograd.set_multithreading_enabled(False):
-            yield
-    finally:
-        if collects:
-            gc.enable()
+    with torch.cuda.stream(stream), stepgraph.pytorch.in_place(pool):
+        yield
 
 
 def bits(value):

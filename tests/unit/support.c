@@ -360,7 +360,7 @@ CUmodule kernels_load(struct unit_kernels *into)
 #define X(name)                                           \
     if (cu.ModuleGetFunction(&into->name, module, #name)) \
         return NULL;
-    X(nop) X(inc) X(setv) X(axpb) X(update) X(addn) X(copyf) X(spin)
+    X(nop) X(inc) X(setv) X(axpb) X(update) X(addn) X(copyf) X(spin) X(inner)
 #undef X
     /* clang-format on */
     return module;

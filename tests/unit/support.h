@@ -57,6 +57,7 @@
     X(GraphGetNodes, 10000, (CUgraph, CUgraphNode *, size_t *))                                                          \
     X(EventCreate, 2000, (CUevent *, unsigned))                                                                          \
     X(EventDestroy, 4000, (CUevent))                                                                                     \
+    X(EventQuery, 2000, (CUevent))                                                                                       \
     X(EventRecord, 2000, (CUevent, CUstream))                                                                            \
     X(StreamWaitEvent, 3020, (CUstream, CUevent, unsigned))                                                              \
     X(MemGetInfo, 3020, (size_t *, size_t *))                                                                            \
@@ -145,7 +146,7 @@ void unit_leaves_objects(int on);
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
 struct unit_kernels {
-    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin;
+    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin, inner;
 };
 extern struct unit_kernels kernels; /* Of the primary context. */
 

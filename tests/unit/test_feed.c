@@ -308,6 +308,54 @@ START_TEST(new_feed_does_not_inherit_the_value_of_an_old_one)
 END_TEST
 
 /* Any subset may be fed before each step; the others keep what they had. */
+/* Each has its latest value in another slot of the ring when the slots have to move apart. */
+START_TEST(values_in_all_slots_survive_pins_that_join)
+{
+    enum { N = 16 };
+    stepgraph_pin *cell[N + 200];
+    char name[16];
+
+    for (int i = 0; i < N + 200; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        cell[i] = pin_make(session, STEPGRAPH_ROLE_CELL, 4, name);
+        if (i < N) {
+            OK(stepgraph_pin_feed_f32(cell[i], (float)(100 + i)));
+            OK(stepgraph_session_flush(session));
+        }
+    }
+    put_float(stepgraph_pin_address(cell[5]), 0); /* What comes is what the host's side holds. */
+    OK(stepgraph_pin_feed_f32(cell[0], 1));
+    OK(stepgraph_pin_feed_f32(cell[N + 199], 2));
+    OK(stepgraph_session_flush(session));
+    for (int i = 1; i < N; i++)
+        ck_assert_float_eq(pin_float(cell[i]), (float)(100 + i));
+    for (int i = N; i < N + 199; i++)
+        ck_assert_float_eq(pin_float(cell[i]), 0);
+    ck_assert_float_eq(pin_float(cell[0]), 1);
+    ck_assert_float_eq(pin_float(cell[N + 199]), 2);
+}
+END_TEST
+
+START_TEST(new_feed_that_is_not_fed_is_zero_between_others_that_are)
+{
+    stepgraph_pin *cell[3];
+
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 3; i++)
+            cell[i] = pin_make(session, STEPGRAPH_ROLE_CELL, 4, (const char *[]){"a", "b", "c"}[i]);
+        for (int i = 0; i < 3; i++)
+            if (again == 0 || i != 1)
+                OK(stepgraph_pin_feed_f32(cell[i], (float)(5 + i)));
+        OK(stepgraph_session_flush(session));
+        ck_assert_float_eq(pin_float(cell[0]), 5);
+        ck_assert_float_eq(pin_float(cell[1]), again == 0 ? 6 : 0);
+        ck_assert_float_eq(pin_float(cell[2]), 7);
+        for (int i = 0; i < 3; i++)
+            drop_pin(cell[i]);
+    }
+}
+END_TEST
+
 START_TEST(subsets_fed_at_random_match_a_copy_on_the_host)
 {
     enum { PINS = 7, STEPS = 80, BYTES = 96 };
@@ -499,6 +547,32 @@ START_TEST(replay_of_a_fed_step_is_two_driver_calls_that_enqueue)
     ck_assert_uint_eq(driver_calls(COPIES), copies + 1);
     ck_assert_uint_eq(driver_calls("cuGraphLaunch"), graphs + 1);
     ck_assert_uint_eq(driver_calls("cuLaunchKernel"), launches);
+}
+END_TEST
+
+/* Driver 580 wants none for calls that name their stream. Should another one, it gets it. */
+START_TEST(driver_that_wants_a_current_context_gets_it)
+{
+    static const char *const entries[] = {COPIES, "cuEventRecord"};
+    struct trainer t = trainer_make(session, 1);
+    stepgraph_step *step = step_make(session, "train", 0);
+
+    record(step, body_train, &t);
+    OK(stepgraph_pin_feed_f32(t.rate, 1));
+    OK(stepgraph_step_replay(step));
+    CU(CtxSetCurrent(NULL));
+    driver_fails(entries[_i], 1, CUDA_ERROR_INVALID_CONTEXT);
+    for (int i = 0; i < 20; i++) {
+        unsigned long pushes = driver_calls("cuCtxPushCurrent"), calls = driver_calls(entries[_i]);
+        OK(stepgraph_pin_feed_f32(t.x, 1));
+        OK(stepgraph_step_replay(step));
+        /* Again, and that time in the context; otherwise not. */
+        ck_assert_uint_eq(driver_calls("cuCtxPushCurrent") - pushes, driver_calls(entries[_i]) - calls == 2);
+        ck_assert(_i == 1 || driver_calls(entries[_i]) - calls == 1 + (unsigned)(i == 0));
+    }
+    no_driver_fails();
+    CU(CtxSetCurrent(stepgraph_session_context(session)));
+    ck_assert_float_eq(pin_float(t.sum), 20);
 }
 END_TEST
 
@@ -748,6 +822,8 @@ static Suite *make(void)
     tcase_add_test(values, flush_while_recording_is_refused);
     tcase_add_test(values, pins_made_after_a_feed_do_not_disturb_it);
     tcase_add_test(values, new_feed_does_not_inherit_the_value_of_an_old_one);
+    tcase_add_test(values, new_feed_that_is_not_fed_is_zero_between_others_that_are);
+    tcase_add_test(values, values_in_all_slots_survive_pins_that_join);
     tcase_add_loop_test(values, subsets_fed_at_random_match_a_copy_on_the_host, 0, 3);
 
     tcase_add_loop_test(ahead, every_replay_sees_its_own_feed_however_far_the_host_runs_ahead, 0, 4);
@@ -755,6 +831,7 @@ static Suite *make(void)
 
     tcase_add_loop_test(cost, all_feeds_of_a_step_travel_in_one_copy, 0, 4);
     add_controlled_test(cost, replay_of_a_fed_step_is_two_driver_calls_that_enqueue);
+    add_controlled_loop_test(cost, driver_that_wants_a_current_context_gets_it, 0, 2);
     tcase_add_test(cost, nothing_is_copied_when_nothing_was_fed);
     tcase_add_test(cost, more_feeds_than_were_planned_for_still_arrive);
     tcase_add_test(cost, feed_larger_than_all_that_was_planned_arrives);

@@ -7,7 +7,7 @@
 enum { ROOM = 600 };
 
 static CUmodule module;
-static CUfunction copy, fill, compare;
+static CUfunction commit, copy, fill, compare;
 
 /* Ranges in one buffer (a) and another (b), cut by hand with gaps between them, and the host's image of both. */
 static struct {
@@ -22,6 +22,7 @@ static struct {
 static void load(void)
 {
     CU(ModuleLoadData(&module, stepgraph_kernels_ptx));
+    CU(ModuleGetFunction(&commit, module, "stepgraph_commit"));
     CU(ModuleGetFunction(&copy, module, "stepgraph_copy"));
     CU(ModuleGetFunction(&fill, module, "stepgraph_fill"));
     CU(ModuleGetFunction(&compare, module, "stepgraph_compare"));
@@ -142,6 +143,34 @@ START_TEST(copy_of_one_large_range_is_one_memcpy)
 }
 END_TEST
 
+/* The ranges as slices, whole: a block takes as long ones as it is given. */
+static void run_commit(unsigned blocks, unsigned threads)
+{
+    static sg__slice slices[ROOM];
+
+    for (unsigned i = 0; i < t.n; i++)
+        slices[i] = (sg__slice){t.range[i].a, t.range[i].b, t.range[i].bytes};
+    put_bytes(t.table, slices, t.n * sizeof *slices);
+    CU(LaunchKernel(commit, blocks, 1, 1, threads, 1, 1, 0, stream, (void *[]){&t.table, &t.n}, NULL));
+    OK(stepgraph_session_wait(session));
+    host_copy();
+    same_on_both();
+}
+
+START_TEST(commit_is_memcpy_of_every_slice)
+{
+    table_of_shape(_i);
+    run_commit(shapes[_i].blocks, shapes[_i].threads);
+}
+END_TEST
+
+START_TEST(commit_of_many_slices_is_memcpy_of_each)
+{
+    table_of_many();
+    run_commit(_i ? 40 : ROOM, 128);
+}
+END_TEST
+
 START_TEST(fill_is_memset_of_every_range)
 {
     table_of_shape(_i);
@@ -228,6 +257,8 @@ static Suite *make(void)
     TCase *ranges = unit_case(suite, "ranges");
 
     tcase_add_checked_fixture(ranges, load, unload);
+    tcase_add_loop_test(ranges, commit_is_memcpy_of_every_slice, 0, SHAPES);
+    tcase_add_loop_test(ranges, commit_of_many_slices_is_memcpy_of_each, 0, 2);
     tcase_add_loop_test(ranges, copy_is_memcpy_of_every_range, 0, SHAPES);
     tcase_add_test(ranges, copy_of_many_ranges_is_memcpy_of_each);
     tcase_add_test(ranges, copy_of_one_large_range_is_one_memcpy);

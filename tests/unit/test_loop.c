@@ -1,5 +1,6 @@
 /* The loop: how it gets from the first step to a replay, what it does where there is none, and that every step is done once. */
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -11,11 +12,16 @@ static stepgraph_pin *weight, *fresh, *input, *rate, *loss;
 
 /* ---- a host ------------------------------------------------------------------------------------------------------ */
 
+static char lines[64][700];
+static unsigned n_lines;
+
 static void log_line(void *user, int32_t level, const char *line)
 {
     (void)user;
     if (getenv("LOOP_LOG") != NULL)
         fprintf(stderr, "[%d] %s\n", level, line);
+    if (strncmp(line, "loop ", 5) == 0 && n_lines < sizeof lines / sizeof *lines)
+        snprintf(lines[n_lines++], sizeof *lines, "[%d] %s", level, line);
 }
 
 static void open_with_log(void)
@@ -29,8 +35,8 @@ static void open_with_log(void)
 
 static void setup(void)
 {
-    if (getenv("LOOP_LOG") != NULL)
-        open_with_log();
+    open_with_log();
+    n_lines = 0;
     loop = NULL;
     turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
     weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
@@ -46,9 +52,16 @@ static void teardown(void)
     loop = NULL;
 }
 
-static void loop_make(const stepgraph_loop_config *config)
+/* Steps as small as these may be as fast launched as replayed: only tests of the clock let it decide. */
+static void loop_make(const stepgraph_loop_config *given)
 {
-    OK(stepgraph_loop_create(session, config, &loop));
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    if (given != NULL)
+        config = *given;
+    if ((config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) == 0)
+        config.flags |= STEPGRAPH_LOOP_IGNORE_CLOCK;
+    OK(stepgraph_loop_create(session, &config, &loop));
 }
 
 static stepgraph_loop_config config_with(uint32_t flags)
@@ -114,6 +127,21 @@ static void go(uint64_t from, uint64_t to, void (*step)(uint64_t))
 {
     for (uint64_t k = from; k < to; k++)
         take(k, step);
+}
+
+/* Replays without feeds, whose slots are waited for. */
+static void go_ahead(uint64_t from, uint64_t to)
+{
+    for (uint64_t k = from; k < to; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        ck_assert_int_eq(turn.run, 0);
+        OK(stepgraph_loop_end(loop, &turn));
+    }
+}
+
+static bool recording(void)
+{
+    return loop != NULL && stepgraph_step_state(turn.step) == STEPGRAPH_STEP_CAPTURING;
 }
 
 static stepgraph_loop_stats stats_now(void)
@@ -280,11 +308,7 @@ START_TEST(replay_makes_no_other_driver_calls_than_a_step_without_loop)
     launches = driver_calls("cuGraphLaunch");
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         before[i] = driver_calls(entries[i]);
-    for (uint64_t k = 40; k < 140; k++) {
-        OK(stepgraph_loop_begin(loop, k, &turn));
-        ck_assert_int_eq(turn.run, 0);
-        OK(stepgraph_loop_end(loop, &turn));
-    }
+    go_ahead(40, 140);
     ck_assert_uint_eq(driver_calls("cuGraphLaunch") - launches, 100);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         ck_assert_msg(driver_calls(entries[i]) - before[i] <= (strcmp(entries[i], "cuCtxGetId") == 0 ? 100ul : 0ul),
@@ -327,8 +351,17 @@ static void train_moving(uint64_t k)
     OK(stepgraph_pin_commit(weight, to));
 }
 
+/* It always stands in the same place, which no pin covers. */
+static void train_in_place_of_the_hosts(uint64_t k)
+{
+    (void)k;
+    train_moving(0);
+}
+
 START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
 {
+    stepgraph_audit_summary summary = STEPGRAPH_AUDIT_SUMMARY_INIT;
+    stepgraph_finding finding = STEPGRAPH_FINDING_INIT;
     stepgraph_loop_config config = config_with(0);
     float want[N];
 
@@ -339,20 +372,117 @@ START_TEST(moved_pointer_is_recorded_every_step_and_updated_in_place)
     loop_make(&config);
     go(0, 60, train_moving);
     same_as(want);
-    if (_i == 0)
-        RUNG(RERECORD, UNREGISTERED);
-    else
-        RUNG(RERECORD, MOVED);
+    RUNG(RERECORD, MOVED);
     ck_assert_uint_gt(stats_now().turns[STEPGRAPH_TURN_RERECORD], 50);
     ck_assert_uint_eq(stats_now().updates_refused, 0);
     ck_assert_uint_eq(stats_now().instantiations, 1);
     ck_assert_uint_ge(stats_now().updates, stats_now().turns[STEPGRAPH_TURN_RERECORD] - 1);
-    ck_assert_ptr_nonnull(stepgraph_loop_audit(loop, 0));
     ck_assert_ptr_nonnull(strstr(stats_now().words, "0x"));
+    /* The report accuses what the loop does, though its steps may hold it. */
+    OK(stepgraph_audit_get_summary(stepgraph_loop_audit(loop, 0), &summary));
+    ck_assert_uint_ge(summary.faults, 1);
+    OK(stepgraph_audit_get(stepgraph_loop_audit(loop, 0), 0, &finding));
+    ck_assert_uint_eq(finding.fault, 1);
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), "cannot be replayed"));
     stepgraph_loop_destroy(loop);
     loop = NULL;
     for (int i = 0; i < 3; i++)
         device_drop(moving[i]);
+}
+END_TEST
+
+/* The n-th line of the loop's begins so. */
+static void line_is(unsigned n, int32_t level, const char *words)
+{
+    char begin[200];
+
+    snprintf(begin, sizeof begin, "[%d] loop 'train', key 0, %s", level, words);
+    ck_assert_uint_gt(n_lines, n);
+    ck_assert_msg(strncmp(lines[n], begin, strlen(begin)) == 0, "line %u is not '%s...' but '%s'", n, begin, lines[n]);
+}
+
+START_TEST(each_change_of_rung_is_one_line_of_the_log)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+
+    loop_make(&config);
+    go(0, 5, train);
+    line_is(0, STEPGRAPH_LOG_INFO, "step 4: not decided -> replay");
+    OK(stepgraph_loop_drop(loop, 0, "for a change"));
+    line_is(1, STEPGRAPH_LOG_WARNING, "step 4: replay -> not decided, dropped by the host: for a change");
+    moving[0] = device_make(BYTES);
+    go(5, 100, train_in_place_of_the_hosts);
+    line_is(2, STEPGRAPH_LOG_WARNING, "step 6: not decided -> rerecord, unregistered memory: node 0  update  arg 0 +0   0x");
+    ck_assert_uint_eq(n_lines, 3);
+    device_drop(moving[0]);
+}
+END_TEST
+
+START_TEST(memory_without_a_pin_that_stays_is_named)
+{
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_audit_summary summary = STEPGRAPH_AUDIT_SUMMARY_INIT;
+    stepgraph_finding finding = STEPGRAPH_FINDING_INIT;
+    float want[N];
+
+    moving[0] = device_make(BYTES);
+    without_loop(60, train_in_place_of_the_hosts, want);
+    loop_make(&config);
+    go(0, 60, train_in_place_of_the_hosts);
+    same_as(want);
+    RUNG(RERECORD, UNREGISTERED);
+    OK(stepgraph_audit_get_summary(stepgraph_loop_audit(loop, 0), &summary));
+    ck_assert_uint_eq(summary.faults, summary.findings);
+    OK(stepgraph_audit_get(stepgraph_loop_audit(loop, 0), 0, &finding));
+    ck_assert_uint_eq(finding.before, moving[0]);
+    ck_assert_uint_eq(finding.argument, 0);
+    ck_assert_str_eq(finding.node_name, "update");
+    ck_assert_ptr_nonnull(strstr(stats_now().words, finding.text));
+    device_drop(moving[0]);
+}
+END_TEST
+
+/* A struct of which the kernel reads only a part. */
+struct inner {
+    CUdeviceptr p;
+    int n;
+    CUdeviceptr tail[3];
+};
+
+static uint64_t garbage;
+static unsigned garbage_in; /* A bit for each recording. */
+
+static void train_with_garbage(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
+    struct inner part = {.p = in, .n = 1};
+    int one = 1;
+    char byte = 1;
+
+    train(k);
+    /* Live memory of somebody else in some recordings, an address of the host's in others. */
+    part.tail[1] = garbage < 2 && (garbage_in >> garbage & 1) != 0 ? moving[0] : (CUdeviceptr)(uintptr_t)&garbage;
+    garbage += recording() ? 1 : 0;
+    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
+}
+
+START_TEST(address_that_was_left_over_stands_against_nothing)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    garbage = 0;
+    garbage_in = (unsigned)_i;
+    moving[0] = device_make(BYTES);
+    without_loop(60, train_with_garbage, want);
+    loop_make(&config);
+    go(0, 60, train_with_garbage);
+    same_as(want);
+    if (_i != 3)
+        RUNG(REPLAY, NONE);
+    else /* What is the same in all recordings may be used: nobody can tell. */
+        RUNG(RERECORD, UNREGISTERED);
+    device_drop(moving[0]);
 }
 END_TEST
 
@@ -417,20 +547,43 @@ static void train_by_schedule(uint64_t k)
 START_TEST(sampled_check_finds_what_changes_in_production)
 {
     stepgraph_loop_config config = config_with(0);
-    uint64_t k = 0;
+    uint64_t right = 0, replays = 0;
+    char words[64];
 
     config.check_every = 10;
     late = 1;
     loop_make(&config);
-    go(0, 40, train_by_schedule);
-    RUNG(REPLAY, NONE);
-    ck_assert_uint_ge(stats_now().checks_identical, 5);
-    ck_assert_float_eq(pin_float(weight), 40);
-    late = 2;
-    for (k = 40; k < 60 && stats_now().checks_diverged == 0; k++)
-        take(k, train_by_schedule);
+    for (uint64_t k = 0; k < 60 && stats_now().checks_diverged == 0; k++) {
+        late = k < 40 ? 1 : 2;
+        uint32_t kind = take(k, train_by_schedule);
+        if (k == 39)
+            ck_assert_float_eq(pin_float(weight), 40);
+        right = kind == STEPGRAPH_TURN_CHECK && stats_now().checks_diverged == 0 ? k : right;
+        replays = kind == STEPGRAPH_TURN_CHECK ? replays : replays + 1;
+        replays = right == k ? 0 : replays;
+    }
     RUNG(FRESH, DIVERGED);
-    ck_assert_uint_le(k, 52);
+    ck_assert_uint_ge(stats_now().checks_identical, 5);
+    ck_assert_uint_eq(replays, 10);
+    /* What is lost is told: the host must go back. */
+    snprintf(words, sizeof words, "all was right at step %llu, and 10 replays since then", (unsigned long long)right);
+    ck_assert_msg(strstr(stats_now().words, words) != NULL, "'%s' is not in: %s", words, stats_now().words);
+}
+END_TEST
+
+START_TEST(replays_before_the_first_check_are_told_as_well)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+
+    config.check_every = 10;
+    late = 1;
+    loop_make(&config);
+    go(0, 8, train_by_schedule);
+    RUNG(REPLAY, NONE);
+    late = 2;
+    go(8, 30, train_by_schedule);
+    RUNG(FRESH, DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no check came before, and 10 replays since then may have been wrong"));
 }
 END_TEST
 
@@ -449,6 +602,45 @@ START_TEST(dropped_graph_is_recorded_anew)
     ck_assert_float_eq(pin_float(weight), 20 + 20 * 2);
     RUNG(REPLAY, NONE);
     ck_assert_uint_eq(stats_now().recordings, 4);
+}
+END_TEST
+
+static stepgraph_pin *second;
+
+/* From step 30 on a second group of parameters is trained, too. */
+static void train_in_groups(uint64_t k)
+{
+    train(k);
+    if (k >= 30)
+        counted_inc(session, NULL, stepgraph_pin_address(second), 0.5f);
+}
+
+START_TEST(new_parameter_group_needs_no_more_than_a_drop)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], want_second;
+
+    second = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "second group");
+    OK(stepgraph_pin_write(second, &(float){0}, sizeof(float)));
+    without_loop(60, train_in_groups, want);
+    want_second = pin_float(second);
+    OK(stepgraph_pin_write(second, &(float){0}, sizeof(float)));
+    config.check_every = _i == 0 ? 0 : 10;
+    loop_make(&config);
+    go(0, 30, train_in_groups);
+    RUNG(REPLAY, NONE);
+    if (_i == 0)
+        OK(stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, "a second group"));
+    go(30, 60, train_in_groups);
+    same_as(want);
+    if (_i == 0) {
+        ck_assert_float_eq(pin_float(second), want_second);
+        RUNG(REPLAY, NONE);
+    } else { /* A host that says nothing is told which pin a replay leaves out. */
+        ck_assert_float_lt(pin_float(second), want_second);
+        RUNG(FRESH, DIVERGED);
+        ck_assert_ptr_nonnull(strstr(stats_now().words, "'second group'"));
+    }
 }
 END_TEST
 
@@ -490,6 +682,7 @@ START_TEST(k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recording
     same_as(want);
     RUNG(FRESH, TOPOLOGY);
     ck_assert_uint_le(stats_now().recordings, 6);
+    ck_assert_uint_eq(n_lines, 3 + 2 + 1); /* Three failures, two new attempts, and that there will be none. */
     ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_TOPOLOGY], 380);
 }
 END_TEST
@@ -1209,6 +1402,44 @@ START_TEST(reports_tell_stages_counts_and_the_verdict)
 }
 END_TEST
 
+/* *weight = *weight + 1 by the driver's own call, which nobody counts. */
+static void count_in_silence(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(weight);
+    float by = 1;
+
+    (void)k;
+    CU(LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&p, &by}, NULL));
+}
+
+/* The verdict says why it is none, in words and as data; what is known is told all the same. */
+START_TEST(verdict_without_a_counter_is_unknown_and_says_so)
+{
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    const char *text = NULL;
+
+    loop_make(NULL);
+    go(0, 4, count_in_silence); /* Three to warm up, of which the first is none, and a recording. */
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.answer, STEPGRAPH_UNKNOWN);
+    ck_assert_uint_eq(verdict.missing, STEPGRAPH_MISSING_COUNTER | STEPGRAPH_MISSING_REPLAYS);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
+    ck_assert_ptr_null(lacks(text, (const char *[]){"verdict: UNKNOWN (P < L - 1: unknown; time: unknown)",
+                                                    "; nobody counts launches; no replay was timed\n", NULL}));
+    go(4, 40, count_in_silence);
+    OK(stepgraph_session_wait(session));
+    take(40, count_in_silence);
+    RUNG(REPLAY, NONE);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.answer, STEPGRAPH_UNKNOWN);
+    ck_assert_uint_eq(verdict.missing, STEPGRAPH_MISSING_COUNTER);
+    ck_assert_int_ge(verdict.rule_time, 0);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    ck_assert_ptr_null(lacks(text, (const char *[]){"\"answer\": \"UNKNOWN\"", "\"launches\": -1", "\"rule_launches\": -1",
+                                                    "\"missing\": [\"nobody counts launches\"]", NULL}));
+}
+END_TEST
+
 START_TEST(trace_is_kept_only_if_asked_for)
 {
     const char *text = NULL;
@@ -1221,9 +1452,8 @@ END_TEST
 START_TEST(verdict_is_known_after_the_first_replays_and_measuring_stops)
 {
     stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
-    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_IGNORE_CLOCK);
 
-    loop_make(&config);
+    loop_make(NULL);
     go(0, 60, train);
     OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
     ck_assert_uint_eq(verdict.missing, 0);
@@ -1233,16 +1463,174 @@ START_TEST(verdict_is_known_after_the_first_replays_and_measuring_stops)
 }
 END_TEST
 
+/* One kernel is slow where the step is recorded, or only where it is launched. */
+static void count_slowly(bool slow)
+{
+    uint64_t ns = slow ? 3000000 : 0;
+
+    launch_n(kernels.spin, 1, (void *[]){&ns});
+    count_one(0);
+}
+
+static void slow_if_recorded(uint64_t k)
+{
+    (void)k;
+    count_slowly(recording());
+}
+
+static void slow_if_launched(uint64_t k)
+{
+    (void)k;
+    count_slowly(!recording());
+}
+
+/* The host is slow where it records, and what it passes to a kernel is another value each time. */
+static void slow_to_record(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(fresh);
+    float value = (float)k;
+
+    if (recording())
+        usleep(3000);
+    launch_n(kernels.setv, 1, (void *[]){&p, &value});
+    count_one(k);
+}
+
 START_TEST(slower_than_launching_goes_back_to_launching)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
 
-    /* A graph of one kernel can win or lose; either way the steps are right, and the rung is told. */
     loop_make(&config);
-    go(0, 60, count_one);
+    go(0, 60, _i == 0 ? slow_if_recorded : slow_to_record);
     ck_assert_float_eq(pin_float(weight), 60);
-    if (stats_now().rung != STEPGRAPH_RUNG_REPLAY)
-        RUNG(FRESH, CLOCK);
+    RUNG(FRESH, CLOCK);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "a step takes"));
+    ck_assert_uint_ge(stats_now().turns[_i == 0 ? STEPGRAPH_TURN_REPLAY : STEPGRAPH_TURN_RERECORD], 16);
+    ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_CLOCK], 10);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    if (_i == 0)
+        ck_assert_int_eq(verdict.rule_time, 0);
+}
+END_TEST
+
+START_TEST(faster_than_launching_stays)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+
+    loop_make(&config);
+    go(0, 60, slow_if_launched);
+    ck_assert_float_eq(pin_float(weight), 60);
+    RUNG(REPLAY, NONE);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_int_eq(verdict.rule_time, 1);
+    ck_assert_double_gt(stats_now().seconds_saved, 0.05); /* 55 replays, each of them 3 ms faster. */
+}
+END_TEST
+
+static unsigned count_words(const char *text, const char *words)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Keep the device busy with something else. */
+static CUevent spin_begins(void)
+{
+    CUevent over;
+
+    OK(stepgraph_session_wait(session));
+    CU(EventCreate(&over, CU_EVENT_DISABLE_TIMING));
+    spin(stream, 300);
+    CU(EventRecord(over, stream));
+    return over;
+}
+
+/* And it still is. */
+static void spin_goes_on(CUevent over)
+{
+    ck_assert_int_eq(cu.EventQuery(over), CUDA_ERROR_NOT_READY);
+    CU(EventDestroy(over));
+}
+
+START_TEST(measuring_waits_for_nothing)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? STEPGRAPH_LOOP_TIMING : STEPGRAPH_LOOP_TRACE);
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    const char *text = NULL;
+    unsigned before;
+    CUevent over;
+
+    loop_make(&config);
+    go(0, 40, count_one);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.timed_replays, 32);
+    over = spin_begins();
+    go_ahead(40, 90);
+    spin_goes_on(over);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.timed_replays, 82);
+    RUNG(REPLAY, NONE);
+    if (_i == 0)
+        return;
+    /* And all of them are in the trace, with their time on the device. */
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    before = count_words(text, "\"tid\": 2");
+    ck_assert_uint_ge(before, 82);
+    go(90, 100, count_one);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    ck_assert_uint_eq(count_words(text, "\"tid\": 2"), before + 10);
+}
+END_TEST
+
+START_TEST(verdict_waits_for_nothing)
+{
+    stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
+    CUevent over;
+
+    loop_make(NULL);
+    go(0, 8, count_one);
+    RUNG(REPLAY, NONE);
+    over = spin_begins();
+    go_ahead(8, 60);
+    spin_goes_on(over);
+    /* It is taken all the same, a little later, from the first 16. */
+    OK(stepgraph_session_wait(session));
+    take(60, count_one);
+    OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
+    ck_assert_uint_eq(verdict.missing, 0);
+    ck_assert_uint_eq(verdict.timed_replays, 16);
+    ck_assert_double_ne(stats_now().seconds_saved, 0);
+}
+END_TEST
+
+/* Events are made once, and used again. */
+START_TEST(measured_turns_make_few_driver_calls)
+{
+    static const struct {
+        const char *entry;
+        unsigned long most;
+    } calls[] = {{"cuEventCreate", 0},      {"cuEventRecord", 200}, {"cuEventElapsedTime", 200},
+                 {"cuEventSynchronize", 0}, {"cuEventQuery", 0},    {"cuStreamSynchronize", 0},
+                 {"cuMemAlloc", 0},         {"cuMemHostAlloc", 0},  {"cuGraphLaunch", 100}};
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_TIMING);
+    unsigned long before[sizeof calls / sizeof *calls];
+
+    loop_make(&config);
+    go(0, 40, count_one);
+    spin(stream, 20); /* Far ahead of the device once, so that there are as many events as there will be. */
+    go_ahead(40, 80);
+    OK(stepgraph_session_wait(session));
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        before[i] = driver_calls(calls[i].entry);
+    go_ahead(80, 180);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        ck_assert_msg(driver_calls(calls[i].entry) - before[i] <= calls[i].most, "%lu calls of %s",
+                      driver_calls(calls[i].entry) - before[i], calls[i].entry);
 }
 END_TEST
 
@@ -1335,10 +1723,15 @@ static Suite *make(void)
     tcase_add_test(replays, checkpoint_is_loaded_between_steps_and_nothing_is_recorded_anew);
 
     tcase_add_loop_test(ladder, moved_pointer_is_recorded_every_step_and_updated_in_place, 0, 2);
+    tcase_add_test(ladder, memory_without_a_pin_that_stays_is_named);
+    tcase_add_loop_test(ladder, address_that_was_left_over_stands_against_nothing, 0, 4);
+    tcase_add_test(ladder, each_change_of_rung_is_one_line_of_the_log);
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
+    tcase_add_test(ladder, replays_before_the_first_check_are_told_as_well);
     tcase_add_test(ladder, dropped_graph_is_recorded_anew);
+    tcase_add_loop_test(ladder, new_parameter_group_needs_no_more_than_a_drop, 0, 2);
     tcase_add_test(ladder, pin_that_is_registered_anew_needs_no_more_than_a_drop);
     tcase_add_test(ladder, k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings);
     tcase_add_test(ladder, k16_refused_updates_end_in_launches_and_say_why);
@@ -1370,9 +1763,14 @@ static Suite *make(void)
     tcase_add_test(misuse, options_are_checked);
 
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
+    tcase_add_test(reports, verdict_without_a_counter_is_unknown_and_says_so);
     tcase_add_test(reports, trace_is_kept_only_if_asked_for);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
-    tcase_add_test(reports, slower_than_launching_goes_back_to_launching);
+    tcase_add_loop_test(reports, slower_than_launching_goes_back_to_launching, 0, 2);
+    tcase_add_test(reports, faster_than_launching_stays);
+    tcase_add_loop_test(reports, measuring_waits_for_nothing, 0, 2);
+    tcase_add_test(reports, verdict_waits_for_nothing);
+    add_controlled_test(reports, measured_turns_make_few_driver_calls);
 
     add_controlled_loop_test(failures, failing_driver_call_is_told_or_lived_with, 0, (int)(sizeof entries / sizeof *entries));
     return suite;

@@ -317,9 +317,10 @@ static stepgraph_loop_config options(void)
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
 
     config.name = "run";
-    config.flags = (draw(0, 10) % 2 != 0 ? STEPGRAPH_LOOP_RESTORE : 0) | (draw(0, 11) % 4 == 0 ? STEPGRAPH_LOOP_NO_CHECK : 0) |
-                   (draw(0, 12) % 3 == 0 ? STEPGRAPH_LOOP_TIMING : 0) | (draw(0, 13) % 4 == 0 ? STEPGRAPH_LOOP_TRACE : 0) |
-                   (draw(0, 14) % 4 == 0 ? STEPGRAPH_LOOP_NO_RERECORD : 0);
+    /* Steps as small as these may be as fast launched as replayed: the clock decides nothing. */
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK | (draw(0, 10) % 2 != 0 ? STEPGRAPH_LOOP_RESTORE : 0) |
+                   (draw(0, 11) % 4 == 0 ? STEPGRAPH_LOOP_NO_CHECK : 0) | (draw(0, 12) % 3 == 0 ? STEPGRAPH_LOOP_TIMING : 0) |
+                   (draw(0, 13) % 4 == 0 ? STEPGRAPH_LOOP_TRACE : 0) | (draw(0, 14) % 4 == 0 ? STEPGRAPH_LOOP_NO_RERECORD : 0);
     config.step_flags = draw(0, 15) % 2 != 0 ? STEPGRAPH_STEP_STRICT_FEEDS : 0;
     config.warmup_runs = 1 + draw(0, 16) % 4;
     config.fresh_every = draw(0, 17) % 2 != 0 ? 100 + draw(0, 17) % 400 : 0;
@@ -327,6 +328,31 @@ static stepgraph_loop_config options(void)
     config.max_graphs = draw(0, 19) % 2 != 0 ? 3 : 0;
     config.graph_bytes = draw(0, 20) % 4 == 0 ? 60000 : 0;
     return config;
+}
+
+/* card.py reads this line. */
+static void tell(const stepgraph_loop_stats *stats)
+{
+    const struct {
+        uint64_t n;
+        const char *what;
+    } counts[] = {
+        {stats->turns[STEPGRAPH_TURN_REPLAY], "replayed"},
+        {stats->turns[STEPGRAPH_TURN_RERECORD], "recorded anew"},
+        {stats->turns[STEPGRAPH_TURN_FALLBACK], "fallbacks"},
+        {stats->turns[STEPGRAPH_TURN_WARMUP] + stats->turns[STEPGRAPH_TURN_FRESH], "launched"},
+        {stats->turns[STEPGRAPH_TURN_CHECK], "checked"},
+        {stats->recordings, "recordings"},
+        {stats->recordings_failed, "recordings that failed"},
+        {stats->retries, "retries"},
+        {stats->cancelled, "given up"},
+        {stats->graphs_dropped, "graphs dropped"},
+    };
+
+    printf("seed %llu, %llu steps equal bit for bit: ", (unsigned long long)seed, (unsigned long long)stats->steps);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        printf("%s%llu %s", i > 0 ? ", " : "", (unsigned long long)counts[i].n, counts[i].what);
+    printf("\n");
 }
 
 START_TEST(run_with_graphs_ends_as_the_run_without)
@@ -351,20 +377,13 @@ START_TEST(run_with_graphs_ends_as_the_run_without)
     run();
     read_all(is);
     OK(stepgraph_loop_get_stats(loop, &stats));
-    printf("seed %llu, %llu steps: %llu replayed, %llu recorded anew, %llu launched, %llu checked, %llu recordings, %llu failed, "
-           "%llu retries, %llu given up\n",
-           (unsigned long long)seed, (unsigned long long)stats.steps, (unsigned long long)stats.turns[STEPGRAPH_TURN_REPLAY],
-           (unsigned long long)stats.turns[STEPGRAPH_TURN_RERECORD],
-           (unsigned long long)(stats.turns[STEPGRAPH_TURN_WARMUP] + stats.turns[STEPGRAPH_TURN_FRESH] +
-                                stats.turns[STEPGRAPH_TURN_FALLBACK]),
-           (unsigned long long)stats.turns[STEPGRAPH_TURN_CHECK], (unsigned long long)stats.recordings,
-           (unsigned long long)stats.recordings_failed, (unsigned long long)stats.retries, (unsigned long long)stats.cancelled);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
     for (int i = 0; i < 6; i++)
         ck_assert_msg(memcmp(is[i], want[i], BYTES) == 0, "seed %llu: state %d differs; %s", (unsigned long long)seed, i, text);
     ck_assert_uint_eq(stats.steps, steps);
     ck_assert_uint_eq(stats.checks_diverged, 0);
     ck_assert_uint_gt(stats.turns[STEPGRAPH_TURN_REPLAY], steps / 20);
+    tell(&stats);
     stepgraph_loop_destroy(loop);
     loop = NULL;
     for (int i = 0; i < 3; i++)

@@ -1,0 +1,456 @@
+"""Training steps of PyTorch, recorded and replayed.
+
+    recorder = Recorder()
+    with recorder:
+        x = recorder.input("x", (8, 1024), torch.int64)        # a tensor that the host fills before each step
+        loss = recorder.output("loss", (), torch.float32)      # a tensor that the step fills
+        ...                                                    # one step as always, which makes the optimizer's state
+        recorder.keep_model(model)
+        recorder.keep_optimizer(optimizer, model)
+        for k in range(steps):
+            recorder.step(k, feed, train_step)                 # launched, recorded or replayed
+
+feed(k) hands over the inputs of step k: recorder.feed(x, batch). train_step(k) runs the whole step: forward, backward, clipping, update. It
+keeps nothing of what it allocates: results go into outputs, and gradients go with zero_grad(set_to_none=True). What changes from step to
+step it reads from inputs. It does not wait for the device. A step that breaks these rules is not replayed, and warnings say why.
+"""
+import contextlib
+import ctypes
+import gc
+import warnings
+
+import torch
+
+from . import ALLOW_ALL, Error, Library, Loop, Pin, Session, Step
+
+TYPES = {
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int8: "I8",
+    torch.int16: "I16",
+    torch.int32: "I32",
+    torch.int64: "I64",
+    torch.uint8: "U8",
+}
+CODES = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4", torch.int64: "<i8", torch.uint8: "|u1"}
+NUMBERS = {
+    torch.float32: ctypes.c_float,
+    torch.float64: ctypes.c_double,
+    torch.int32: ctypes.c_int32,
+    torch.int64: ctypes.c_int64,
+    torch.uint8: ctypes.c_uint8,
+}
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+UNKNOWN_ERROR = 999  # Of the driver: what a step is told that the host itself broke
+
+
+def warn(level, line):
+    warnings.warn(line, RuntimeWarning, stacklevel=2)
+
+
+@contextlib.contextmanager
+def in_place(pool):
+    """
+    What is allocated comes from the pool, and in each recording from the same place in it: backward runs in this thread, which the pool serves
+    alone, and nothing is collected, which would give memory back at any time.
+
+    To be entered before a recording begins: inside, newer versions of PyTorch look for a recording of their own.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.use_mem_pool(pool), torch.autograd.set_multithreading_enabled(False):
+            yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+class Recorder:
+    """
+    A session on a stream of PyTorch's, and a loop over it. Inside `with recorder:` that stream is PyTorch's current one.
+
+    library: a stepgraph.Library. log(level, line): is given warnings; None: they become Python's. The rest goes into the loop's config.
+    """
+
+    _shared = {}  # By device: (stream, pool). PyTorch keeps its libraries' workspaces by stream, so that there is one of both.
+
+    def __init__(self, library=None, log=warn, log_level=None, **config):
+        torch.cuda.init()
+        self.library = library or Library()
+        self.device = torch.cuda.current_device()
+        if self.device not in self._shared:
+            self._shared[self.device] = torch.cuda.Stream(), torch.cuda.MemPool()
+        self.stream, self.workspaces = self._shared[self.device]
+        levels = {} if log_level is None else {"log_level": log_level}
+        self.session = Session(self.library, log=log, device=self.device, stream=self.stream.cuda_stream, **levels)
+        self.loop = Loop(self.session, **config)
+        self.pool = torch.cuda.MemPool()  # What steps allocate, and nothing else
+        self.pins, self.segments = {}, {}  # By name; by address: the pool it belongs to
+        self._keep_workspaces()
+        self.random = Random(self)
+        self._outer = contextlib.ExitStack()
+        self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of
+        self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
+        self._noted, self._log = {}, log
+        self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
+
+    def _keep_workspaces(self):
+        """Have the libraries' workspaces made in their pool, where they are missing."""
+        with torch.cuda.stream(self.stream), torch.cuda.use_mem_pool(self.workspaces):
+            for dtype in (torch.float32, torch.bfloat16):
+                a = torch.ones(64, 64, device="cuda", dtype=dtype)
+                torch.nn.functional.linear(a, a, a[0])
+                a @ a
+        self.keep_pool("workspace", self.workspaces)
+
+    # ---- memory that stays where it is
+
+    def pin(self, name, role, tensor):
+        """Register a tensor under a name; it must live, where it is, as long as the recorder. role: "STATE", "CONST", "OUTPUT" and so on."""
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} is not contiguous")
+        kind = getattr(self.library, "TYPE_" + TYPES.get(tensor.dtype, "BYTES"))
+        pin = Pin(self.session, name, getattr(self.library, "ROLE_" + role), tensor.nbytes, tensor.data_ptr(), kind)
+        self.pins[name] = pin, tensor
+        return pin
+
+    def keep_model(self, model):
+        """Parameters and buffers, each under its name in the model."""
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            self.pin(name, "STATE", tensor)
+
+    def keep_optimizer(self, optimizer, model):
+        """The state of an optimizer that has made at least one step, under the names of its parameters."""
+        for name, parameter in model.named_parameters():
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if torch.is_tensor(value) and value.is_cuda:
+                    self.pin(f"{name}.{key}", "STATE", value)
+
+    def keep_pool(self, name, pool):
+        """All segments of a memory pool: nothing in it outlives a step."""
+        for segment in pool.snapshot():
+            if segment["address"] not in self.segments:
+                self.segments[segment["address"]] = pool
+                name_here = f"{name} {len(self.segments)}"
+                Pin(self.session, name_here, self.library.ROLE_SCRATCH, segment["total_size"], segment["address"])
+
+    def _made(self, name, role, shape, dtype):
+        count = torch.Size(shape).numel()
+        pin = Pin(self.session, name, role, count * dtype.itemsize, type=getattr(self.library, "TYPE_" + TYPES[dtype]))
+        tensor = torch.as_tensor(_Memory(pin.address, shape, CODES[dtype]), device="cuda")
+        self.pins[name] = pin, tensor
+        tensor.pin = pin
+        return tensor
+
+    def input(self, name, shape, dtype):
+        """A tensor that recorder.feed() fills. All that is fed before a step travels to the device in one copy."""
+        count = torch.Size(shape).numel()
+        return self._made(name, self.library.ROLE_CELL if count == 1 else self.library.ROLE_FEED, shape, dtype)
+
+    def output(self, name, shape, dtype):
+        """A tensor that the step fills."""
+        return self._made(name, self.library.ROLE_OUTPUT, shape, dtype)
+
+    def feed(self, tensor, value):
+        """The next value of an input: a CPU tensor of the same form, or a number for one element. It is copied before this returns."""
+        if not torch.is_tensor(value):
+            number = NUMBERS[tensor.dtype](value)
+            if tensor.pin.bytes != ctypes.sizeof(number):
+                raise ValueError(f"{tensor.pin.name} has more than one element")
+            return tensor.pin.feed(ctypes.byref(number), tensor.pin.bytes)
+        if value.dtype != tensor.dtype or value.shape != tensor.shape or value.is_cuda:
+            raise ValueError(f"{tensor.pin.name} takes {tuple(tensor.shape)} {tensor.dtype} on the CPU, not {tuple(value.shape)} {value.dtype}")
+        value = value.contiguous()
+        tensor.pin.feed(value.data_ptr(), value.nbytes)
+
+    def commit(self, fresh):
+        """
+        New values of kept tensors, by name, that an out-of-place optimizer has made: copied to where the graph expects them, all in one launch.
+
+        Answers the kept tensors: what the next step reads.
+        """
+        pairs = [self.pins[name] for name in fresh]
+        for name, (pin, kept) in zip(fresh, pairs):
+            if fresh[name].nbytes != kept.nbytes or not fresh[name].is_contiguous():
+                raise ValueError(f"the new value of {name} has another form than the one that is kept")
+        self.session.commit([pin for pin, _ in pairs], [tensor.data_ptr() for tensor in fresh.values()])
+        return {name: kept for name, (_, kept) in zip(fresh, pairs)}
+
+    # ---- steps
+
+    def launch(self, feed, run, k=0):
+        """A step as always: the first one, which makes what lives from then on, such as the optimizer's state. It is given back what it leaves unused."""
+        feed(k)
+        self.library.call("session_flush", self.session)
+        run(k)
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    def step(self, k, feed, run, key=0, rewind=None):
+        """
+        Step k, done once: launched, recorded or replayed. run(k) may be called several times for it, or not at all.
+
+        key: which graph; steps of one key launch the same kernels. rewind(k): puts what run(k) changes in variables of the host back to where it
+        was before, for a host that has any; without it, a step that leaves memory in the pool to such variables is always launched. Answers
+        the turn that did it.
+        """
+        first = self.random.offset()
+        try:
+            turn = self._replay(k, feed, key, first) if key in self._replays else None
+            return turn or self._step(k, feed, run, key, rewind, first)
+        except BaseException:
+            self.loop.cancel()
+            raise
+
+    def _replay(self, k, feed, key, first):
+        turn = self.loop.begin(k, key)
+        if turn.kind != self.library.TURN_REPLAY:
+            self.loop.cancel()
+            return None
+        feed(k)
+        drawn = self._drawn[key]
+        if drawn:
+            self.random.feed(first)
+        if self.loop.end():
+            return None  # Refused: the step is to be launched
+        self.random.go_to(first + drawn)
+        return turn
+
+    def _step(self, k, feed, run, key, rewind, first):
+        if torch.cuda.current_stream() != self.stream:
+            raise RuntimeError("a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's")
+        loop, library, random = self.loop, self.library, self.random
+        self._prepare(k, run, key, rewind)
+        flags = library.TURN_LAUNCH if key in self._launched else 0
+        again = True
+        while again:
+            random.go_to(first)
+            random.settle()
+            with in_place(self.pool):
+                turn = loop.begin(k, key, flags)
+                if turn.feed:
+                    feed(k)
+                random.feed(first)  # Travels after the recording, for which PyTorch puts something else there
+                if turn.kind in self._recording and turn.run:
+                    self._record(turn, k, run)
+                elif turn.run:
+                    self._count(key)
+                    run(k)
+                    self._drawn[key] = random.offset() - first
+                again = loop.end()
+            if again and turn.run and rewind is not None:
+                rewind(k)
+        (self._replays.add if turn.rung == library.RUNG_REPLAY else self._replays.discard)(key)
+        random.go_to(first + self._drawn.get(key, 0))
+        return turn
+
+    def _prepare(self, k, run, key, rewind):
+        """What the steps of a key will need, while they are not replayed yet."""
+        if key in self._launched or (self.loop.turn.rung != self.library.RUNG_NONE and self.loop.turn.key == key):
+            return
+        gc.collect()
+        self._keep_workspaces()
+        self.keep_pool("pool", self.pool)
+        kept = self._note_blocks()
+        if kept and rewind is None:
+            self._launched.add(key)
+        if kept and key not in self._told:
+            self._told.add(key)
+            self._log(self.library.LOG_WARNING, f"a step keeps {sum(kept)} bytes of what it allocates, in {len(kept)} blocks: what lives from step "
+                      "to step is kept with keep_model(), keep_optimizer() or pin(), and results go into outputs"
+                      + ("; without rewind(), which puts the host's variables back, its steps are launched" if rewind is None else ""))
+        if key not in self._launches and key in self._drawn and key not in self._launched:
+            self.random.settle()
+            self._launches[key] = self._try(run, k)
+            if rewind is not None:
+                rewind(k)
+
+    def _try(self, run, k):
+        """
+        Record the step and throw it away, to see how many launches of each kind it makes: PyTorch has no place where all of them pass. What is wrong
+        with it the loop's own recordings will say.
+        """
+
+        def enqueue():
+            with self.random.recorded():
+                run(k)
+
+        library, step = self.library, Step(self.session, "trial", ALLOW_ALL)
+        try:
+            with in_place(self.pool):
+                step.record(enqueue)
+            stats = step.stats()
+            counts = list(stats.nodes[: library.KINDS])
+            counts[library.KIND_KERNEL] -= stats.pin_nodes
+            return counts
+        except (Error, RuntimeError):
+            return [0] * library.KINDS
+        finally:
+            step.destroy()
+
+    def _record(self, turn, k, run):
+        """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
+        try:
+            with self.random.recorded():
+                run(k)
+        except Exception as error:
+            self.library.call("step_report", turn.step, b"a call of the host", UNKNOWN_ERROR)
+            warnings.warn(f"step {k} was not recorded: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=4)
+
+    def _note_blocks(self):
+        """
+        Tell the library which blocks are in use between steps: an address that an earlier call left over in an argument points to one that is not.
+        Answers the sizes of those in the pool, where there should be none.
+        """
+        blocks, kept = {}, []
+        for segment in torch.cuda.memory_snapshot():
+            in_pool = self.segments.get(segment["address"]) is self.pool
+            for block in segment["blocks"]:
+                if segment["device"] == self.device and block["state"] != "inactive":
+                    blocks[block["address"]] = block["size"]
+                    kept += [block["size"]] if in_pool else []
+        for address in [address for address, size in self._noted.items() if blocks.get(address) != size]:
+            self.library.call("arena_note_free", self.session, address)
+            del self._noted[address]
+        names = {tensor.data_ptr(): name for name, (_, tensor) in self.pins.items()}
+        for address, size in blocks.items():
+            if address not in self._noted:
+                label = names.get(address, "a block of PyTorch's")
+                self.library.call("arena_note_alloc", self.session, address, size, label.encode())
+        self._noted = blocks
+        return kept
+
+    def _count(self, key):
+        """Tell the session how many launches the host makes."""
+        for kind, count in enumerate(self._launches.get(key, ())):
+            if count:
+                self.library.get("session_count", self.session, kind, count)
+
+    def report(self):
+        """What was done, how often and why, how long it takes, and whether the graph pays."""
+        return self.loop.report()
+
+    def __enter__(self):
+        before = torch.cuda.current_stream()
+        self.stream.wait_stream(before)
+        self._outer.enter_context(torch.cuda.stream(self.stream))
+        self._outer.callback(before.wait_stream, self.stream)
+        self._outer.enter_context(self.random.current())
+        return self
+
+    def __exit__(self, *raised):
+        self._outer.close()
+
+    def close(self):
+        """Frees graphs and pins. Tensors that input() and output() made are gone with it."""
+        torch.cuda.synchronize()
+        self.session.close()
+
+
+class _Memory:
+    """Device memory, as PyTorch takes it from others."""
+
+    def __init__(self, address, shape, code):
+        self.__cuda_array_interface__ = {"version": 3, "data": (address, False), "shape": tuple(shape), "typestr": code, "strides": None}
+
+
+class Random:
+    """
+    PyTorch's random numbers in a recorded step.
+
+    A kernel that is launched is given the generator's seed and offset by value. A kernel that is recorded reads them from two words on the device,
+    which PyTorch makes for a generator that is registered with a graph of PyTorch's own. Here they are made in a pool of their own, which tells
+    where they lie, and are cells: each step is fed the seed and the offset that a launched step would begin with, and draws the same numbers.
+
+    PyTorch lets such kernels be recorded only while it records itself, so an empty recording of PyTorch's runs beside ours. From 2.13 on
+    it looks at the very recording that a kernel goes to: there these words cannot be had, and a step that draws is refused by PyTorch, and
+    launched.
+    """
+
+    def __init__(self, recorder):
+        self.recorder, self.cells, self.searched, self.beside = recorder, None, False, []
+        self.default = torch.cuda.default_generators[recorder.device]
+        self.generator = torch.Generator("cuda")
+        self.side = torch.cuda.Stream()
+        self.exchange = recorder.session.symbol("cuThreadExchangeStreamCaptureMode", 10010, ctypes.c_void_p)
+        self.synchronize = recorder.session.symbol("cuStreamSynchronize", 2000, ctypes.c_void_p)
+        pool = torch.cuda.MemPool()
+        self.anchor = torch.cuda.CUDAGraph(keep_graph=True)  # Keeps the words alive
+        with torch.cuda.use_mem_pool(pool), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # That registering does nothing is found out below
+            self.anchor.register_generator_state(self.generator)
+        self.pool = pool
+        blocks = [block["address"] for segment in pool.snapshot() for block in segment["blocks"] if block["state"] == "active_allocated"]
+        if len(blocks) == 2:
+            self._find(blocks)
+        self.searched = True
+        self.generator.set_state(self.default.get_state())
+
+    def _find(self, blocks):
+        """Which of the two is the seed: a recording of PyTorch's begins by filling them."""
+        library, session = self.recorder.library, self.recorder.session
+        pins = [Pin(session, f"random {i}", library.ROLE_CELL, 8, address, library.TYPE_U64) for i, address in enumerate(blocks)]
+        self.generator.manual_seed(0x5EED)
+        with self.current(), self.recorded():
+            pass
+        torch.cuda.synchronize()
+        values = [int.from_bytes(pin.read(), "little") for pin in pins]
+        if sorted(values) == [0, 0x5EED]:
+            self.cells = pins if values[1] == 0 else pins[::-1]
+
+    @contextlib.contextmanager
+    def current(self):
+        """The generator of this recorder is PyTorch's default one."""
+        before = self.default.graphsafe_get_state()
+        self.default.graphsafe_set_state(self.generator)
+        try:
+            yield
+        finally:
+            self.default.graphsafe_set_state(before)
+
+    @contextlib.contextmanager
+    def recorded(self):
+        """Lets kernels that draw be recorded, by an empty recording of PyTorch's on another stream."""
+        if self.cells is None and self.searched:
+            yield
+            return
+        graph = torch.cuda.CUDAGraph(keep_graph=True)
+        self.beside.append(graph)
+        with torch.cuda.stream(self.side):
+            graph.capture_begin(capture_error_mode="relaxed")  # Nothing that goes wrong in ours breaks this one
+        try:
+            yield
+        finally:
+            with torch.cuda.stream(self.side), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # That it is empty
+                graph.capture_end()
+            self._wait()
+
+    def _wait(self):
+        """For the filling of the words. While this thread records, it may not wait for another stream without asking to."""
+        mode = ctypes.c_int(RELAXED)
+        self.exchange(ctypes.byref(mode))
+        self.synchronize(self.side.cuda_stream)
+        self.exchange(ctypes.byref(mode))
+
+    # ---- what a step does
+
+    def offset(self):
+        return self.generator.get_offset()
+
+    def go_to(self, offset):
+        self.generator.set_offset(offset)
+        self.beside.clear()
+
+    def settle(self):
+        """Before a recording may begin: PyTorch fills the words when it does, and not before the steps so far have read them."""
+        self.side.wait_stream(self.recorder.stream)
+
+    def feed(self, offset):
+        if self.cells is not None:
+            seed_cell, offset_cell = self.cells
+            seed_cell.feed(ctypes.byref(ctypes.c_uint64(self.generator.initial_seed())), 8)
+            offset_cell.feed(ctypes.byref(ctypes.c_uint64(offset)), 8)

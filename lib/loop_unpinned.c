@@ -1,0 +1,198 @@
+/*
+ * Addresses without a pin that stand against a replay.
+ *
+ * A single recording also shows addresses that nobody uses: kernels take structs by value of which a call fills a part, and the
+ * rest holds whatever stood there before. The next recording holds something else in that place. So of a kernel's arguments only
+ * that counts which is the same address in all recordings; what is used and moves, the comparison names.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit_p.h"
+#include "loop_p.h"
+
+/* What the loop lets its steps hold whatever the host says, and the host's flag for it. */
+static const struct {
+    stepgraph_finding_kind kind;
+    uint32_t flag;
+} let_pass[] = {
+    {STEPGRAPH_FINDING_UNREGISTERED, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_POOL, STEPGRAPH_STEP_ALLOW_UNREGISTERED},
+    {STEPGRAPH_FINDING_FORMER_STATE, STEPGRAPH_STEP_ALLOW_FORMER_STATE},
+};
+
+/* The flag that a finding needs; 0: it is none of these. */
+static uint32_t flag_for(const stepgraph_finding *finding)
+{
+    for (size_t i = 0; i < sizeof let_pass / sizeof *let_pass; i++)
+        if (finding->fault == 0 && finding->kind == (uint32_t)let_pass[i].kind)
+            return let_pass[i].flag;
+    return 0;
+}
+
+/* Whether a finding that was let pass is about memory that a check cannot put back. */
+static bool is_outside(const stepgraph_finding *finding)
+{
+    return finding->kind == STEPGRAPH_FINDING_FREED || finding->kind == STEPGRAPH_FINDING_REPLACED ||
+           finding->kind == STEPGRAPH_FINDING_FOREIGN || finding->kind == STEPGRAPH_FINDING_PAGEABLE ||
+           finding->kind == STEPGRAPH_FINDING_PAGE_LOCKED;
+}
+
+/* The finding about an allocation, of which there is one. */
+static const stepgraph_finding *finding_about(const stepgraph_step *step, const sg__allocation *allocation)
+{
+    for (uint64_t i = 0; allocation != NULL && i < step->audit->summary.kept; i++) {
+        const stepgraph_finding *f = sg__audit_at(step->audit, i);
+        if (flag_for(f) != 0 && f->before >= allocation->start && f->before - allocation->start < allocation->bytes)
+            return f;
+    }
+    return NULL;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+/* Only what lies in memory that a finding is about is of interest. */
+static bool is_elsewhere(void *user, uint64_t value)
+{
+    const stepgraph_step *step = user;
+    const sg__allocation *allocation = sg__allocation_at(&step->allocations, value);
+
+    return allocation == NULL || (!allocation->reported && !allocation->reported_in_struct);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const sg__graph_word *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    if (x->argument != y->argument)
+        return x->argument < y->argument ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Kernel arguments first, by place. *n_out is how many there are. */
+static stepgraph_status read_arguments(const stepgraph_step *of, stepgraph_step *about, sg__graph *graph)
+{
+    stepgraph_status status = sg__graph_read(of->session->driver, of->graph, is_elsewhere, about, graph);
+    size_t n = 0;
+
+    for (size_t i = 0; i < graph->n_words; i++)
+        if (graph->words[i].place == SG__WORD_ARGUMENT)
+            graph->words[n++] = graph->words[i];
+    graph->n_words = n;
+    if (n > 0)
+        qsort(graph->words, n, sizeof *graph->words, by_place);
+    return status;
+}
+
+static bool holds(const sg__graph *graph, const sg__graph_word *word)
+{
+    const sg__graph_word *found = graph->n_words > 0 ? bsearch(word, graph->words, graph->n_words, sizeof *word, by_place) : NULL;
+
+    return found != NULL && found->value == word->value;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+static stepgraph_status add_word(stepgraph_audit *audit, const stepgraph_step *step, const sg__graph_word *word,
+                                 const stepgraph_finding *about)
+{
+    char what[160];
+    sg__finding *f;
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, SG__FAULT, step, word->node, &f);
+
+    if (f == NULL)
+        return status;
+    sg__finding_place(f, SG__WORD_ARGUMENT, word->argument, word->offset);
+    sg__describe_address(step, word->value, word->node, what, sizeof what);
+    f->bytes = 8;
+    f->before = word->value;
+    sg__finding_say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
+    sg__finding_advise(f, "%s", about->advice);
+    return status;
+}
+
+/* One that is not about an argument: nothing is left over there. */
+static stepgraph_status add_as_it_is(stepgraph_audit *audit, const stepgraph_step *step, const stepgraph_finding *about)
+{
+    sg__finding *f;
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, SG__FAULT, step, about->node, &f);
+
+    if (f == NULL)
+        return status;
+    f->before = about->before;
+    sg__finding_say(f, "%s", about->text);
+    sg__finding_advise(f, "%s", about->advice);
+    return status;
+}
+
+/* Go through all that stands; what the host does not allow is added. graphs: one for each of the n recordings, the first is
+ * step's. */
+static stepgraph_status add_what_stands(const stepgraph_loop *loop, const stepgraph_step *step, const sg__graph *graphs, size_t n,
+                                        stepgraph_audit *audit, uint64_t *standing)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    const stepgraph_finding *about;
+
+    for (size_t i = 0; i < graphs[0].n_words && status == STEPGRAPH_OK; i++) {
+        const sg__graph_word *word = &graphs[0].words[i];
+        size_t j = 1;
+        while (j < n && holds(&graphs[j], word))
+            j++;
+        about = j == n ? finding_about(step, sg__allocation_at(&step->allocations, word->value)) : NULL;
+        if (about == NULL)
+            continue;
+        (*standing)++;
+        if ((loop->config.step_flags & flag_for(about)) == 0)
+            status = add_word(audit, step, word, about);
+    }
+    for (uint64_t i = 0; i < step->audit->summary.kept && status == STEPGRAPH_OK; i++) {
+        about = sg__audit_at(step->audit, i);
+        *standing += is_outside(about) ? 1 : 0;
+        if (about->argument != UINT32_MAX || flag_for(about) == 0)
+            continue;
+        (*standing)++;
+        if ((loop->config.step_flags & flag_for(about)) == 0)
+            status = add_as_it_is(audit, step, about);
+    }
+    return status;
+}
+
+stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, stepgraph_audit **audit_out)
+{
+    const stepgraph_step *recordings[] = {lane->step, lane->first, again};
+    size_t n = again != NULL ? 3 : 2, read = 0;
+    stepgraph_status status;
+    stepgraph_audit *audit;
+    sg__graph graphs[3];
+
+    *audit_out = NULL;
+    lane->unpinned = 0;
+    if (lane->step->stats.unregistered == 0)
+        return STEPGRAPH_OK;
+    audit = sg__audit_new(lane->step->audit->title);
+    if (audit == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    status = sg__enter(loop->session);
+    if (status == STEPGRAPH_OK) {
+        for (; read < n && status == STEPGRAPH_OK; read++)
+            status = read_arguments(recordings[read], lane->step, &graphs[read]);
+        sg__leave(loop->session);
+    }
+    if (status == STEPGRAPH_OK)
+        status = add_what_stands(loop, lane->step, graphs, n, audit, &lane->unpinned);
+    while (read > 0)
+        sg__graph_free(&graphs[--read]);
+    if (status == STEPGRAPH_OK && audit->summary.faults > 0) {
+        audit->summary.nodes = lane->step->audit->summary.nodes;
+        audit->summary.kernels = lane->step->audit->summary.kernels;
+        audit->summary.addresses = lane->step->audit->summary.addresses;
+        status = sg__audit_finish(audit);
+        *audit_out = status == STEPGRAPH_OK ? audit : NULL;
+    }
+    if (*audit_out == NULL)
+        stepgraph_audit_destroy(audit);
+    return status;
+}
