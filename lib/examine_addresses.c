@@ -188,7 +188,7 @@ static stepgraph_status examine_table(sg__examination *e, const sg__graph_word *
  * tell the end from its beginning. */
 static bool is_end_of_pin(const sg__examination *e, CUdeviceptr address)
 {
-    const stepgraph_session *session = e->step->session;
+    stepgraph_session *session = e->step->session;
     size_t index = sg__extents_find(session, address - 1);
     const stepgraph_pin *pin;
     sg__allocation item;
@@ -314,7 +314,7 @@ stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word
 static bool settle(void *user, uint64_t value)
 {
     sg__examination *e = user;
-    const stepgraph_session *session = e->step->session;
+    stepgraph_session *session = e->step->session;
     size_t pin = sg__extents_find(session, value);
     sg__value *entry;
 

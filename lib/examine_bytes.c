@@ -18,7 +18,7 @@ typedef struct scan {
 /* Whether the words have shown that something is there: asks nobody. */
 static bool is_met(const sg__examination *e, uint64_t value)
 {
-    const stepgraph_session *session = e->step->session;
+    stepgraph_session *session = e->step->session;
 
     return value != 0 && (sg__extents_find(session, value) < session->n_pins || sg__resolve_outside(e->step, value).where != SG__NOWHERE);
 }

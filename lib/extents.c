@@ -22,11 +22,14 @@ stepgraph_status sg__extents_renew(stepgraph_session *session)
     return STEPGRAPH_OK;
 }
 
-size_t sg__extents_find(const stepgraph_session *session, CUdeviceptr address)
+size_t sg__extents_find(stepgraph_session *session, CUdeviceptr address)
 {
     const sg__extent *base = session->extents;
-    size_t n = session->n_pins;
+    size_t n = session->n_pins, near = session->extents_near;
 
+    for (size_t i = near; i < near + 2 && i < n; i++)
+        if (address >= base[i].start && address < base[i].end)
+            return session->extents_near = i;
     if (n == 0 || address < base[0].start || address >= base[n - 1].end)
         return session->n_pins;
     while (n > 1) { /* Without a branch that depends on what is found. */
@@ -34,5 +37,7 @@ size_t sg__extents_find(const stepgraph_session *session, CUdeviceptr address)
         base += base[half].start <= address ? half : 0;
         n -= half;
     }
-    return address < base->end ? (size_t)(base - session->extents) : session->n_pins;
+    if (address >= base->end)
+        return session->n_pins;
+    return session->extents_near = (size_t)(base - session->extents);
 }

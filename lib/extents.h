@@ -7,7 +7,7 @@
 /* Bring it up to the registry, if that has changed. */
 stepgraph_status sg__extents_renew(stepgraph_session *session);
 
-/* Index of the pin that holds address; n_pins: none does. */
-size_t sg__extents_find(const stepgraph_session *session, CUdeviceptr address);
+/* Index of the pin that holds address; n_pins: none does. The next one is mostly the neighbour of the last. */
+size_t sg__extents_find(stepgraph_session *session, CUdeviceptr address);
 
 #endif

@@ -68,7 +68,8 @@ struct stepgraph_session {
     sg__names names;
     uint64_t registry;         /* Grows when a pin comes or goes. */
     sg__extent *extents;       /* Of the pins, in their order, */
-    uint64_t extents_registry; /* as of this state of the registry. */
+    uint64_t extents_registry; /* as of this state of the registry, */
+    size_t extents_near;       /* and the one that was found last. */
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
 

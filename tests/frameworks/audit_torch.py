@@ -4,7 +4,6 @@ A small language model with attention, forward, backward and update, recorded th
 
     recreated   parameters are made anew by each step, learning rate as a Python float: both must be named
     by value    the same in place: the learning rate must be named, and nothing else
-    dropout     random numbers from PyTorch's generator: the kernels that take its offset by value must be named
     clean ...   AdamW with capturable=True, learning rate on the device, one with mixed precision and clipped gradients: nothing must be named
 
 The last line is JSON. Exit status 0: all as expected, 1: not, 77: no PyTorch or no card.
@@ -42,7 +41,7 @@ class Model:
         self.mask = torch.full((CONTEXT, CONTEXT), float("-inf")).triu(1).cuda()
         torch.cuda.synchronize()
 
-    def loss(self, parameters, dropout=0.0):
+    def loss(self, parameters):
         rest = iter(parameters)
         x = F.embedding(self.ids, next(rest)) + next(rest)
         for _ in range(LAYERS):
@@ -51,12 +50,12 @@ class Model:
             weights = torch.softmax(q @ k.transpose(-2, -1) * (WIDTH // HEADS) ** -0.5 + self.mask, -1)
             x = x + (weights @ v).transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH) @ next(rest)
             h = F.layer_norm(x, (WIDTH,), next(rest), next(rest))
-            x = x + F.dropout(F.gelu(h @ next(rest)) @ next(rest), dropout)
+            x = x + F.gelu(h @ next(rest)) @ next(rest)
         logits = F.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
         return F.cross_entropy(logits.view(-1, VOCABULARY), self.targets.view(-1))
 
-    def gradients(self, parameters, dropout=0.0):
-        return torch.autograd.grad(self.loss(parameters, dropout), parameters)
+    def gradients(self, parameters):
+        return torch.autograd.grad(self.loss(parameters), parameters)
 
 
 class Bench:
@@ -162,25 +161,6 @@ def by_value(*place):
     }
 
 
-def dropped(*place):
-    """Each recording takes the generator on, as a step would: a replay would drop the same elements for ever."""
-    bench = Bench(*place)
-
-    def step():
-        gradients = bench.model.gradients(bench.model.parameters, 0.5)
-        with torch.no_grad():
-            for p, g in zip(bench.model.parameters, gradients):
-                p.add_(g, alpha=-RATES[0])
-
-    bench.warm(step)
-    a, b, audit = bench.compare([(k, bench.record(name, step)) for k, name in RECORDINGS])
-    named = [f for f in audit.faults if f["kind"] == "CHANGING_SCALAR" and "dropout" in f["node_name"]]
-    others = [f for f in audit.accused if f not in named]
-    wrong = [] if len(named) == LAYERS else [f"the generator's offset is named {len(named)} times, for {LAYERS} kernels that take it"]
-    wrong += [f"accused falsely: {' | '.join(cases.some(others, 6))}"] if others else []
-    return {**bench.figures(a, b, audit, step), "false": len(others), "shown": cases.some(audit.findings, 6), "wrong": wrong}
-
-
 def clean(mixed=False, **options):
     """AdamW in place; the learning rate is on the device, and changes there between the recordings."""
 
@@ -232,7 +212,6 @@ def clean(mixed=False, **options):
 report = cases.Report("audit_torch", **host.facts())
 report.case("recreated", host.with_session(recreated))
 report.case("by value", host.with_session(by_value))
-report.case("dropout", host.with_session(dropped))
 report.case("clean, one tensor at a time", host.with_session(clean(foreach=False)))
 report.case("clean, foreach", host.with_session(clean(foreach=True)))
 report.case("clean, fused", host.with_session(clean(fused=True)))

@@ -12,7 +12,7 @@ static CUdeviceptr pin_of(stepgraph_role role, uint64_t bytes, const char *name)
 
 /* ---- pointers that move ---------------------------------------------------------------------------------------------- */
 
-START_TEST(parameter_that_moves_every_step_is_named)
+START_TEST(k03_parameter_that_moves_every_step_is_named)
 {
     CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "layer0.weight"), fresh = device_make(4096);
     stepgraph_step *a = recording("step 0", LOOSE), *b;
@@ -48,7 +48,7 @@ static stepgraph_step *ping_pong(CUdeviceptr x, CUdeviceptr y, unsigned k)
     return step;
 }
 
-START_TEST(buffers_that_change_places_are_named)
+START_TEST(k03_buffers_that_change_places_are_named)
 {
     CUdeviceptr x = device_make(64), y = device_make(64);
     stepgraph_audit *report = compared(ping_pong(x, y, 0), ping_pong(x, y, 1), NULL);
@@ -66,7 +66,7 @@ START_TEST(buffers_that_change_places_are_named)
 }
 END_TEST
 
-START_TEST(buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it)
+START_TEST(k03_buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it)
 {
     CUdeviceptr places[2] = {device_make(64), device_make(64)};
     stepgraph_step *steps[4];
@@ -232,7 +232,7 @@ START_TEST(workspace_that_grew_is_named)
 }
 END_TEST
 
-START_TEST(batch_that_is_made_anew_is_named)
+START_TEST(k04_batch_that_is_made_anew_is_named)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
     static char batches[2][64];
@@ -374,7 +374,7 @@ static uint32_t bits(float v)
     return b;
 }
 
-START_TEST(rate_correction_and_step_count_by_value_are_named)
+START_TEST(k01_rate_correction_and_step_count_by_value_are_named)
 {
     CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w"), g = pin_of(STEPGRAPH_ROLE_SCRATCH, 4, "g");
     stepgraph_step *a = recording("a", 0), *b;
@@ -402,7 +402,7 @@ START_TEST(rate_correction_and_step_count_by_value_are_named)
 }
 END_TEST
 
-START_TEST(seed_by_value_is_named)
+START_TEST(k02_seed_by_value_is_named)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_SCRATCH, 4, "x");
     uint64_t seeds[2] = {0x9e3779b97f4a7c15ull, 0x3c6ef372fe94f82aull};
@@ -1117,21 +1117,21 @@ static Suite *make(void)
     Suite *suite = suite_create("audit_compare");
     TCase *tc = audit_case(suite, "a: moved");
 
-    tcase_add_test(tc, parameter_that_moves_every_step_is_named);
-    tcase_add_test(tc, buffers_that_change_places_are_named);
-    tcase_add_test(tc, buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it);
+    tcase_add_test(tc, k03_parameter_that_moves_every_step_is_named);
+    tcase_add_test(tc, k03_buffers_that_change_places_are_named);
+    tcase_add_test(tc, k03_buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it);
     tcase_add_loop_test(tc, k03_parameter_that_moves_within_an_arena_is_named, 0, 2);
     tcase_add_test(tc, temporary_where_an_older_block_was_is_no_fault);
     tcase_add_test(tc, workspace_that_grew_is_named);
-    tcase_add_test(tc, batch_that_is_made_anew_is_named);
+    tcase_add_test(tc, k04_batch_that_is_made_anew_is_named);
     tcase_add_test(tc, optional_pointer_that_appears_is_named);
     tcase_add_test(tc, pointers_through_extra_and_in_child_graphs_are_compared);
     tcase_add_test(tc, new_values_that_move_are_named_by_their_pin);
     tcase_add_test(tc, earlier_place_of_a_state_is_named_by_its_pin);
 
     tc = audit_case(suite, "b: values");
-    tcase_add_test(tc, rate_correction_and_step_count_by_value_are_named);
-    tcase_add_test(tc, seed_by_value_is_named);
+    tcase_add_test(tc, k01_rate_correction_and_step_count_by_value_are_named);
+    tcase_add_test(tc, k02_seed_by_value_is_named);
     tcase_add_test(tc, values_in_a_struct_are_named_by_their_byte);
     tcase_add_test(tc, two_values_in_eight_bytes_are_named);
     tcase_add_test(tc, pointer_in_a_packed_struct_shows_when_it_moves);
