@@ -5,7 +5,8 @@
     paths     no file names a folder of the machine it was written on
     listings  code shown in README.md is cut from a program that is built and run
     tests     a test that docs/faults.md names is there, and each kind of fault has one of its name or a reason why not
-    picture   docs/quickstart-step.svg is what docs/draw.sh makes with QUICKSTART now; exit status 77 without the Graphviz that made it
+    picture   docs/quickstart-step.svg and docs/relaxed-step.svg are what docs/draw.sh makes with QUICKSTART now; exit status 77 without the
+              Graphviz that made them
 """
 import glob
 import os
@@ -156,22 +157,27 @@ def shown(path):
 
 
 def picture(root):
-    committed = os.path.join(root, "docs/quickstart-step.svg")
-    made_by = re.search(r"<!--.*?graphviz version (\S+)", read(committed))
+    names = "quickstart-step.svg", "relaxed-step.svg"
+    count = 0
     dot = shutil.which("dot")
     here = re.search(r"graphviz version (\S+)", subprocess.run([dot, "-V"], capture_output=True, text=True).stderr) if dot else None
-    if made_by is None:
-        yield f"{os.path.relpath(committed, root)}: its first comment does not say which Graphviz made it"
-    elif here is None or here[1] != made_by[1]:
-        print(f"the picture is of Graphviz {made_by[1]}; here is {here[1] if here else 'none'}")
-        sys.exit(77)
-    else:
-        with tempfile.TemporaryDirectory() as tmp:
-            again = os.path.join(tmp, "again.svg")
-            subprocess.run(["sh", os.path.join(root, "docs/draw.sh"), sys.argv[3], again], check=True)
+    with tempfile.TemporaryDirectory() as tmp:
+        if here:
+            subprocess.run(["sh", os.path.join(root, "docs/draw.sh"), sys.argv[3], tmp], check=True)
+        for name in names:
+            committed = os.path.join(root, "docs", name)
+            made_by = re.search(r"<!--.*?graphviz version (\S+)", read(committed))
+            if made_by is None:
+                yield f"docs/{name}: its first comment does not say which Graphviz made it"
+                continue
+            if here is None or here[1] != made_by[1]:
+                print(f"the picture is of Graphviz {made_by[1]}; here is {here[1] if here else 'none'}")
+                sys.exit(77)
+            again = os.path.join(tmp, name)
             for line in sorted(set(shown(committed)) ^ set(shown(again))):
-                yield f"{os.path.relpath(committed, root)}: {'outdated' if line in shown(committed) else 'lacks'}: {line}"
-    yield len(shown(committed))
+                yield f"docs/{name}: {'outdated' if line in shown(committed) else 'lacks'}: {line}"
+            count += len(shown(committed))
+    yield count
 
 
 check, root = sys.argv[1], os.path.realpath(sys.argv[2])

@@ -427,6 +427,51 @@ bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, u
     return found != NULL;
 }
 
+static bool covers(const sg__block *block, CUdeviceptr address)
+{
+    return address >= block->start && address - block->start < block->bytes;
+}
+
+/* How far a block is from a node: those before it come before all those after it. */
+static uint64_t distance(const sg__block *block, uint32_t node)
+{
+    return block->last_node < node ? node - block->last_node : (uint64_t)1 << 32 | block->first_node;
+}
+
+/* Rare, so all of them are looked at. */
+bool sg__arena_block_near(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)
+{
+    const sg__block *best = NULL, *block;
+    const stepgraph_arena *arena;
+    const blocks *b;
+
+    if (session->arenas == NULL)
+        return false;
+    arena = arena_of(session, (range){.start = address, .bytes = 1});
+    b = arena != NULL ? &arena->blocks : &session->arenas->noted;
+    best = live_at(b, address);
+    for (size_t i = 0; i < b->n_ended; i++) {
+        block = &b->ended[i].record->block;
+        if (covers(block, address) && (best == NULL || distance(block, node) < distance(best, node)))
+            best = block;
+    }
+    if (best != NULL)
+        *out = *best;
+    return best != NULL;
+}
+
+bool sg__arenas_any(const stepgraph_session *session)
+{
+    const sg__arenas *arenas = session->arenas;
+
+    if (arenas == NULL)
+        return false;
+    for (const stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
+        if (arena->blocks.n_live + arena->blocks.n_ended > 0)
+            return true;
+    return arenas->noted.n_live + arenas->noted.n_ended > 0;
+}
+
 /* ---- free ranges ------------------------------------------------------------------------------------------------- */
 
 /* Where a range stands, or would stand. */
@@ -576,6 +621,9 @@ stepgraph_status stepgraph_arena_create(stepgraph_session *session, const stepgr
         return status;
     if (config.name == NULL)
         config.name = "arena";
+    status = sg__name_check("arena", config.name);
+    if (status != STEPGRAPH_OK)
+        return status;
     if (config.bytes == 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "arena '%s' has no bytes", config.name);
     if (round_up(config.bytes) == 0)
@@ -660,6 +708,9 @@ stepgraph_status stepgraph_arena_alloc(stepgraph_arena *arena, uint64_t bytes, c
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no block can be had: %s is NULL", arena == NULL ? "the arena" : "address_out");
     if (bytes == 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "arena '%s' was asked for a block of no bytes", arena->pin->name);
+    status = sg__name_check("block", label);
+    if (status != STEPGRAPH_OK)
+        return status;
     stats = &arena->stats;
     if (bytes > largest(arena))
         return sg__log_failure(arena->session,
@@ -736,7 +787,9 @@ stepgraph_status stepgraph_arena_note_alloc(stepgraph_session *session, uint64_t
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no session to note a block in: the pointer is NULL");
     if (bytes == 0 || address + bytes < bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no block to note: %llu bytes at 0x%llx", (unsigned long long)bytes, (unsigned long long)address);
-    status = find_arenas(session);
+    status = sg__name_check("block", label);
+    if (status == STEPGRAPH_OK)
+        status = find_arenas(session);
     if (status != STEPGRAPH_OK)
         return status;
     arena = arena_of(session, (range){.start = address, .bytes = bytes});

@@ -31,6 +31,12 @@ bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, u
 /* Whether the host has noted blocks in that memory, which lies in no arena. */
 bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes);
 
+/* Where no block was at that node: the one that was there last before it, or else the first one after it. False: there never was one. */
+bool sg__arena_block_near(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
+
+/* Whether there are blocks at all, now or during the last recording. */
+bool sg__arenas_any(const stepgraph_session *session);
+
 /* The next part of an arena's memory, from an address on, that no block holds now: what may be overwritten. False: there is none. */
 bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, CUdeviceptr from, CUdeviceptr *start_out, uint64_t *bytes_out);
 

@@ -38,6 +38,12 @@ static stepgraph_status status_of_code(CUresult code)
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_TIMEOUT:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
         return STEPGRAPH_ERR_LOST;
     case CUDA_ERROR_NOT_SUPPORTED:
@@ -77,6 +83,18 @@ stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ..
     snprintf(record.message + used, sizeof record.message - used, "%s", old);
     record.status = status;
     return status;
+}
+
+stepgraph_status sg__name_check(const char *what, const char *name)
+{
+    for (size_t i = 0; name != NULL && name[i] != '\0'; i++) {
+        if (i == STEPGRAPH_NAME_MOST)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the %s's name '%.60s...' is longer than %d bytes", what, name, STEPGRAPH_NAME_MOST);
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "the %s's name '%.*s...' goes on with a control character (0x%02x)", what,
+                            (int)(i < 60 ? i : 60), name, (unsigned char)name[i]);
+    }
+    return STEPGRAPH_OK;
 }
 
 void sg__fail_line(const char *format, ...)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "check_p.h"
 #include "feed.h"
@@ -151,22 +150,6 @@ stepgraph_status sg__check_progress(sg__check *check, const char *phase)
 }
 
 /* ---- room -------------------------------------------------------------------------------------------------------- */
-
-static stepgraph_status find_limits(sg__check *check)
-{
-    size_t left = 0, total = 0;
-    stepgraph_status status;
-
-    SG__CU(check->session->driver, MemGetInfo, &left, &total);
-    if (check->config.device_bytes == 0)
-        check->config.device_bytes = left / 2;
-    if (check->config.host_bytes == 0)
-        check->config.host_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-    return STEPGRAPH_OK;
-
-fail:
-    return status;
-}
 
 /* Two images there must be: of the beginning, and of the end. Those after the steps between tell where it goes wrong. */
 static stepgraph_status make_images(sg__check *check)
@@ -375,7 +358,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
 
     check->bad_step = SG__NO_STEP;
     check->total = 1 + 4 * (uint64_t)check->steps;
-    status = find_limits(check);
+    status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
     if (status == STEPGRAPH_OK)
         status = sg__shots_make(&check->shots, session, SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT, check->steps + 1,
                                 check->config.device_bytes, check->config.host_bytes);

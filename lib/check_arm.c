@@ -2,12 +2,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "arena_p.h"
 #include "check_p.h"
 #include "feed.h"
 #include "kernels/elements.h"
+#include "wait.h"
 
 #define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT))
 
@@ -18,48 +18,12 @@
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static CUresult query(const sg__check *check, CUevent event)
-{
-    CUstreamCaptureMode before = sg__relax(check->session);
-    CUresult code = check->session->driver->EventQuery(event);
-
-    sg__unrelax(check->session, before);
-    return code;
-}
-
-/* Ask until it has happened or the time is over. Nothing here waits inside the driver, which might never come back. */
-static stepgraph_status wait_event(sg__check *check, CUevent event, uint64_t limit_ns, bool *late)
-{
-    uint64_t start = now_ns(), waited = 0, nap = 1000;
-    CUresult code;
-
-    *late = false;
-    while ((code = query(check, event)) == CUDA_ERROR_NOT_READY && waited < limit_ns) {
-        if (waited > 200000) {
-            struct timespec t = {0, (long)nap};
-            nanosleep(&t, NULL);
-            nap = nap < 500000 ? 2 * nap : nap;
-        }
-        waited = now_ns() - start;
-    }
-    *late = code == CUDA_ERROR_NOT_READY;
-    return code == CUDA_SUCCESS || *late ? STEPGRAPH_OK : sg__fail_driver(check->session->driver, "cuEventQuery", code);
-}
-
 static stepgraph_status wait_stream(sg__check *check, CUstream stream, uint64_t limit_ns, bool *late)
 {
     stepgraph_status status;
 
     SG__CU(check->session->driver, EventRecord, check->event, stream);
-    return wait_event(check, check->event, limit_ns, late);
+    return sg__wait_event(check->session, check->event, limit_ns, late);
 
 fail:
     return status;
@@ -481,7 +445,7 @@ static stepgraph_status queued_wait(sg__check *check, uint32_t i)
     uint64_t limit = check->config.timeout_ns < UINT64_MAX - delayed ? check->config.timeout_ns + delayed : UINT64_MAX;
     bool late;
 
-    if (wait_event(check, check->behind[i], limit, &late) != STEPGRAPH_OK)
+    if (sg__wait_event(check->session, check->behind[i], limit, &late) != STEPGRAPH_OK)
         return replay_failed(check, i);
     return late ? replay_hangs(check, check->behind[i], i) : STEPGRAPH_OK;
 }

@@ -237,7 +237,8 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
     const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after, x->d->node);
-    sg__weight weight = scratch != NULL ? SG__NOTE : weight_of(c, x->d);
+    const bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
+    sg__weight weight = scratch != NULL || allowed ? SG__NOTE : weight_of(c, x->d);
     char before[160], after[160];
     stepgraph_status status;
     sg__finding *f;
@@ -255,7 +256,8 @@ static stepgraph_status report_pointer(const comparison *c, const change *x)
            weight == SG__DOUBTFUL
                ? "pin what it is, or note the blocks of the host's pool" IN_DOUBT
            : x->d->place == SG__WORD_HOST
-               ? "give the host function the same argument in every step, or call it outside the step"
+               ? "give the host function the same argument in every step, call it outside the step, or allow it with "
+                 "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS, if it is made for the recording and lives as long as the graph"
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
     return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "audit_p.h"
+#include "relax_p.h"
 #include "text.h"
 
 typedef struct drawing {
@@ -12,7 +13,7 @@ typedef struct drawing {
     FILE *file;
     sg__graph graph; /* Read again: a step forgets its words. */
     size_t *first_word; /* By node, and one for the end. */
-    sg__graph_edges edges;
+    sg__graph_edges edges, needed; /* As recorded, and as a relaxed step needs them. */
 } drawing;
 
 /* Quoted for both forms; without control characters and what is no UTF-8. */
@@ -55,7 +56,7 @@ static void shared_pins(const drawing *d, size_t from, size_t to, char *text, si
     }
 }
 
-static void draw_dot(drawing *d)
+static void draw_dot(drawing *d, const sg__graph_edges *edges)
 {
     const char *stage = "";
     char pins[256];
@@ -82,8 +83,8 @@ static void draw_dot(drawing *d)
     }
     if (stage[0] != '\0')
         fprintf(d->file, "  }\n");
-    for (size_t i = 0; i < d->edges.n; i++) {
-        const sg__graph_edge *edge = &d->edges.items[i];
+    for (size_t i = 0; i < edges->n; i++) {
+        const sg__graph_edge *edge = &edges->items[i];
         shared_pins(d, edge->from, edge->to, pins, sizeof pins);
         fprintf(d->file, "  n%u -> n%u", edge->from, edge->to);
         if (pins[0] != '\0') {
@@ -100,6 +101,14 @@ static void draw_dot(drawing *d)
 static const char *whole_name(const sg__graph_node *node)
 {
     return node->layout != NULL && node->layout->name != NULL ? sg__name_whole(node->layout->name) : sg__node_kind_name(node->type);
+}
+
+static void put_edges(drawing *d, const char *name, const sg__graph_edges *edges)
+{
+    fprintf(d->file, ",\n \"%s\": [", name);
+    for (size_t i = 0; i < edges->n; i++)
+        fprintf(d->file, "%s[%u, %u]", i > 0 ? ", " : "", edges->items[i].from, edges->items[i].to);
+    fprintf(d->file, "]");
 }
 
 static void draw_json(drawing *d)
@@ -126,10 +135,29 @@ static void draw_json(drawing *d)
             }
         fprintf(d->file, "]}");
     }
-    fprintf(d->file, "],\n \"edges\": [");
-    for (size_t i = 0; i < d->edges.n; i++)
-        fprintf(d->file, "%s[%u, %u]", i > 0 ? ", " : "", d->edges.items[i].from, d->edges.items[i].to);
-    fprintf(d->file, "]}\n");
+    fprintf(d->file, "]");
+    put_edges(d, "edges", &d->edges);
+    if (d->step->relaxed != NULL)
+        put_edges(d, "needed", &d->needed);
+    fprintf(d->file, "}\n");
+}
+
+/* By the numbers of all nodes, those of child graphs among them. */
+static stepgraph_status find_needed(drawing *d)
+{
+    const sg__relaxed *relaxed = d->step->relaxed;
+
+    if (relaxed == NULL)
+        return STEPGRAPH_OK;
+    d->needed.items = malloc((relaxed->needed.n_edges + 1) * sizeof *d->needed.items);
+    if (d->needed.items == NULL)
+        return sg__fail_memory("host", relaxed->needed.n_edges * sizeof *d->needed.items);
+    for (; d->needed.n < relaxed->needed.n_edges; d->needed.n++) {
+        sg__graph_edge edge = relaxed->needed.edges[d->needed.n];
+        d->needed.items[d->needed.n] = (sg__graph_edge){.from = relaxed->footprint.index[edge.from], .to = relaxed->footprint.index[edge.to]};
+    }
+    sg__graph_edges_sort(&d->needed);
+    return STEPGRAPH_OK;
 }
 
 static stepgraph_status read_all(drawing *d)
@@ -149,7 +177,7 @@ static stepgraph_status read_all(drawing *d)
     }
     status = sg__graph_edges_read(driver, &d->graph, &d->edges);
     sg__graph_edges_sort(&d->edges);
-    return status;
+    return status == STEPGRAPH_OK ? find_needed(d) : status;
 }
 
 stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawing form, const char *path)
@@ -161,20 +189,22 @@ stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawi
     sg__error_clear();
     if (step == NULL || path == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to draw: %s is NULL", step == NULL ? "the step" : "the path");
-    if (form != STEPGRAPH_DRAW_DOT && form != STEPGRAPH_DRAW_JSON)
+    if (form != STEPGRAPH_DRAW_DOT && form != STEPGRAPH_DRAW_JSON && form != STEPGRAPH_DRAW_NEEDED)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown form of drawing %d", (int)form);
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' has no live graph to draw: record it first", step->name);
+    if (form == STEPGRAPH_DRAW_NEEDED && step->relaxed == NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is not relaxed, so nobody knows what order it needs: call stepgraph_step_relax() first", step->name);
     status = read_all(&d);
     if (status == STEPGRAPH_OK) {
         d.file = fopen(path, "w");
         if (d.file == NULL) {
             status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
         } else {
-            if (form == STEPGRAPH_DRAW_DOT)
-                draw_dot(&d);
-            else
+            if (form == STEPGRAPH_DRAW_JSON)
                 draw_json(&d);
+            else
+                draw_dot(&d, form == STEPGRAPH_DRAW_NEEDED ? &d.needed : &d.edges);
             failed = ferror(d.file) != 0;
             if (fclose(d.file) != 0 || failed)
                 status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "cannot write '%s': %s", path, strerror(errno));
@@ -182,6 +212,7 @@ stepgraph_status stepgraph_step_draw(const stepgraph_step *step, stepgraph_drawi
     }
     free(d.first_word);
     sg__graph_edges_free(&d.edges);
+    sg__graph_edges_free(&d.needed);
     sg__graph_free(&d.graph);
     return status;
 }

@@ -21,6 +21,9 @@ SG__COLD stepgraph_status sg__fail_driver(const sg__driver *driver, const char *
 /* The same for memory: kind is "host", "page-locked host" or "device". */
 SG__COLD stepgraph_status sg__fail_memory(const char *kind, uint64_t bytes);
 
+/* Refuse a name that messages cannot show: what is "pin", "step" and the like. NULL is no name, and fine. */
+stepgraph_status sg__name_check(const char *what, const char *name);
+
 /* Put words in front of the record's sentence, such as "pin 'x': ". */
 SG__COLD stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -43,7 +43,6 @@ static stepgraph_status bank_make(stepgraph_session *session, uint64_t bytes, sg
         return sg__fail_memory("host", sizeof *bank);
     bank->bytes = bytes;
     status = sg__ring_init(session, &bank->ring, bytes, session->feed_slots);
-    bank->ring.stride = 0; /* Grows with the pins that join. */
     if (status == STEPGRAPH_OK)
         status = sg__device_alloc(session, &bank->base, bytes);
     if (status != STEPGRAPH_OK) {
@@ -104,7 +103,6 @@ stepgraph_status sg__banks_clean(stepgraph_session *session)
     /* A place may have belonged to another pin before, and a copy of that one may still be queued: wait before the host writes there. */
     status = sg__session_wait(session);
     for (sg__bank *bank = session->banks; status == STEPGRAPH_OK && bank != NULL; bank = bank->next) {
-        sg__ring_spread(&bank->ring, bank->used);
         memset(sg__ring_slot(&bank->ring, bank->ring.slot) + bank->clean, 0, bank->used - bank->clean);
         bank->clean = bank->used;
     }

@@ -68,6 +68,9 @@ static void destroy(const sg__driver *driver, CUcontext context, unsigned long l
     case SG__GRAVE_HOST:
         driver->MemFreeHost((void *)handle);
         break;
+    case SG__GRAVE_MODULE:
+        driver->ModuleUnload((CUmodule)handle);
+        break;
     }
     if (pushed)
         driver->CtxPopCurrent(&before);

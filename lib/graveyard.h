@@ -33,7 +33,8 @@ typedef enum sg__grave {
     SG__GRAVE_GRAPH,
     SG__GRAVE_EVENT,
     SG__GRAVE_DEVICE, /* Device memory. */
-    SG__GRAVE_HOST    /* Page-locked memory. */
+    SG__GRAVE_HOST,   /* Page-locked memory. */
+    SG__GRAVE_MODULE
 } sg__grave;
 
 /* Destroy now, or as soon as no recording forbids it to this thread. A zero handle does nothing. In a dead context nothing is called. */

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "audit_p.h"
+#include "sets.h"
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
 uint64_t sg__step_device_bytes(const stepgraph_step *step)
 {
-    uint64_t bytes = step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
+    uint64_t executables = step->relaxed != NULL ? 2 : 1;
+    uint64_t bytes = executables * step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
 
     for (size_t i = 0; i < step->read.n_owned; i++)
         bytes += step->read.owned[i].bytes;
@@ -60,13 +62,16 @@ static const char *result_words(CUgraphExecUpdateResult result)
     }
 }
 
-/* The node that the driver names belongs to the recording. */
-static void describe_refusal(stepgraph_step *step, const CUgraphExecUpdateResultInfo *info)
+/* The node that the driver names belongs to the graph it was given; what it stands for, to the recording. */
+static void describe_refusal(stepgraph_step *step, const sg__rewrite *rewrite, const CUgraphExecUpdateResultInfo *info)
 {
     size_t i = 0;
 
-    while (i < step->read.n_nodes && step->read.nodes[i].handle != info->errorNode)
-        i++;
+    if (rewrite->graph != NULL)
+        i = sg__rewrite_index(rewrite, info->errorNode);
+    else
+        while (i < step->read.n_nodes && step->read.nodes[i].handle != info->errorNode)
+            i++;
     if (info->errorNode != NULL && i < step->read.n_nodes)
         snprintf(step->refusal, sizeof step->refusal, "%s (node %zu, '%.100s')", result_words(info->result), i,
                  sg__node_name(&step->read.nodes[i]));
@@ -74,13 +79,19 @@ static void describe_refusal(stepgraph_step *step, const CUgraphExecUpdateResult
         snprintf(step->refusal, sizeof step->refusal, "%s", result_words(info->result));
 }
 
+/* What an executable is made from. */
+static CUgraph launched(const stepgraph_step *step, const sg__rewrite *rewrite)
+{
+    return rewrite->graph != NULL ? rewrite->graph : step->graph;
+}
+
 /* Update the spare executable. Not being able to is no failure: step->exec is then still NULL, and the spare is gone. */
-static stepgraph_status update(stepgraph_step *step)
+static stepgraph_status update(stepgraph_step *step, const sg__rewrite *rewrite)
 {
     stepgraph_session *session = step->session;
     CUgraphExecUpdateResultInfo info = {CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL};
     CUstreamCaptureMode before = sg__relax(session);
-    CUresult code = session->driver->GraphExecUpdate(step->spare, step->graph, &info);
+    CUresult code = session->driver->GraphExecUpdate(step->spare, launched(step, rewrite), &info);
 
     sg__unrelax(session, before);
     step->refusal[0] = '\0';
@@ -91,7 +102,7 @@ static stepgraph_status update(stepgraph_step *step)
         return STEPGRAPH_OK;
     }
     if (code == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
-        describe_refusal(step, &info);
+        describe_refusal(step, rewrite, &info);
     else
         snprintf(step->refusal, sizeof step->refusal, "%s", sg__driver_code_name(session->driver, code));
     step->updates_refused++;
@@ -102,7 +113,7 @@ static stepgraph_status update(stepgraph_step *step)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-static stepgraph_status instantiate(stepgraph_step *step)
+static stepgraph_status instantiate(stepgraph_step *step, const sg__rewrite *rewrite)
 {
     stepgraph_session *session = step->session;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
@@ -113,7 +124,7 @@ static stepgraph_status instantiate(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     before = sg__relax(session);
-    code = session->driver->GraphInstantiateWithParams(&step->exec, step->graph, &params);
+    code = session->driver->GraphInstantiateWithParams(&step->exec, launched(step, rewrite), &params);
     sg__unrelax(session, before);
     if (code == CUDA_SUCCESS) {
         step->instantiations++;
@@ -148,13 +159,19 @@ stepgraph_status sg__step_make_launchable(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
     stepgraph_status status = STEPGRAPH_OK;
+    sg__rewrite rewrite;
     bool made;
 
-    if (step->spare != NULL)
-        status = update(step);
+    sg__sets_rewrite(step, &rewrite);
+    if (step->spare != NULL && step->rewritten == (rewrite.graph != NULL))
+        status = update(step, &rewrite);
+    else if (step->spare != NULL)
+        status = sg__step_drop_spare(step); /* It has other nodes. */
+    step->rewritten = rewrite.graph != NULL;
     made = status == STEPGRAPH_OK && step->exec == NULL;
     if (made)
-        status = instantiate(step);
+        status = instantiate(step, &rewrite);
+    sg__rewrite_close(&rewrite);
     if (status == STEPGRAPH_OK)
         status = send_lists(step);
     if (status != STEPGRAPH_OK)

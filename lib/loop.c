@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relax_p.h"
 #include "structs.h"
 
 #define WARMUP_DEFAULT 3u
@@ -43,7 +44,15 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
         return sg__fail(
             STEPGRAPH_ERR_ARGUMENT,
             "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
+    if (config->agree != NULL && (config->check != NULL || config->relax != NULL))
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT,
+                        "a loop whose ranks agree cannot %s, which may take another number of replays on each of them; leave %s NULL",
+                        config->check != NULL ? "check by callbacks" : "relax", config->check != NULL ? "check" : "relax");
     config->check = NULL;
+    if (status == STEPGRAPH_OK && config->relax != NULL)
+        status = sg__relax_read_config(config->relax, &loop->relax);
+    loop->relaxes = config->relax != NULL;
+    config->relax = NULL;
 
     /* The step's own flags are read where steps are made; what is wrong with them is told here. */
     if (status == STEPGRAPH_OK) {
@@ -70,6 +79,8 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
     loop->session = session;
     loop->stats = (stepgraph_loop_stats)STEPGRAPH_LOOP_STATS_INIT;
     status = read_config(session, given, loop);
+    if (status == STEPGRAPH_OK)
+        status = sg__name_check("loop", loop->config.name);
     if (status == STEPGRAPH_OK) {
         loop->name = strdup(loop->config.name != NULL ? loop->config.name : "loop");
         loop->lanes = calloc(loop->config.max_graphs, sizeof *loop->lanes);
@@ -273,10 +284,10 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
         status = start_recording(loop, lane, kind, step_out);
         if (status == STEPGRAPH_OK || is_grave(status))
             break;
-        sg__lane_failed(loop, lane, status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_WHY_MEMORY : STEPGRAPH_WHY_BROKEN, NULL);
-        sg__loop_forget(loop);
-        *started = false;
-        return STEPGRAPH_OK;
+        loop->unstarted = status;
+        sg__error_get(&loop->unstarted_words);
+        status = STEPGRAPH_OK;
+        break;
     default:
         status = start_run(loop, lane, kind);
         break;
@@ -331,7 +342,8 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
 
     fill_turn(turn, lane, kind, why, !loop->retry.set || loop->retry.feed);
     turn->step = step;
-    turn->run = kind == STEPGRAPH_TURN_LOOK && loop->look == NULL ? 0 : turn->run;
+    if (loop->unstarted != STEPGRAPH_OK || (kind == STEPGRAPH_TURN_LOOK && loop->look == NULL))
+        turn->run = 0;
     loop->open = kind;
     loop->why = why;
     loop->retry.set = false;
@@ -412,7 +424,8 @@ static stepgraph_status finish(stepgraph_loop *loop, sg__lane *lane, stepgraph_t
     return STEPGRAPH_OK;
 }
 
-/* Launch what was recorded, once. A failure that the host can mend leaves the turn undone. */
+/* Launch what was recorded, once. A failure that the host can mend leaves the turn undone, and so does one where other ranks have
+ * launched it. */
 static stepgraph_status end_replay(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step, bool ran,
                                    bool *done)
 {
@@ -424,6 +437,11 @@ static stepgraph_status end_replay(stepgraph_loop *loop, sg__lane *lane, stepgra
     if (is_grave(status) || stepgraph_step_state(step) == STEPGRAPH_STEP_READY) {
         loop->open = 0;
         return status;
+    }
+    if (loop->config.agree != NULL) {
+        loop->open = 0;
+        return sg__fail_prefix(status, "loop '%s': step %llu was not done by this rank, and the others do it: ", loop->name,
+                               (unsigned long long)loop->k);
     }
     sg__lane_failed(loop, lane, STEPGRAPH_WHY_REPLAY, NULL);
     return take_again(loop, lane, turn, STEPGRAPH_TURN_FALLBACK, STEPGRAPH_WHY_REPLAY, ran);
@@ -450,40 +468,52 @@ static stepgraph_status end_fast(stepgraph_loop *loop, sg__lane *lane, stepgraph
     return STEPGRAPH_OK;
 }
 
-/* Stop a recording; false: it failed, and *status_out is for the host. */
+/* Stop a recording; false: it failed, here or on another rank, and *status_out is for the host. */
 static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn, stepgraph_step *step,
                           stepgraph_status *status_out)
 {
-    stepgraph_status status = stepgraph_step_end(step);
+    stepgraph_status status = loop->unstarted;
+    bool started = status == STEPGRAPH_OK, escaped, half_done;
+    uint32_t why = STEPGRAPH_WHY_NONE;
     stepgraph_error_info words;
-    stepgraph_why why;
-    bool half_done;
 
+    if (started)
+        status = stepgraph_step_end(step);
+    else
+        (void)sg__error_set(&loop->unstarted_words);
+    loop->unstarted = STEPGRAPH_OK;
     *status_out = status;
-    if (status == STEPGRAPH_OK) {
-        loop->stats.recordings++;
-        sg__loop_forget(loop);
-        return true;
-    }
     if (status == STEPGRAPH_ERR_STATE) /* Another thread records it: the turn stays open. */
         return false;
-    loop->stats.recordings_failed++;
-    if (status == STEPGRAPH_ERR_LOST) {
+    loop->stats.recordings += status == STEPGRAPH_OK ? 1 : 0;
+    loop->stats.recordings_failed += status != STEPGRAPH_OK ? 1 : 0;
+    if (status != STEPGRAPH_ERR_LOST)
+        *status_out =
+            sg__loop_agree(loop, SG__ASK_RECORDED, status == STEPGRAPH_OK ? STEPGRAPH_WHY_NONE : sg__why_failed(status), &why);
+    if (*status_out != STEPGRAPH_OK) {
         loop->open = 0;
         return false;
     }
-    why = sg__why_failed(status);
-    if (status == STEPGRAPH_ERR_REFUSED)
+    if (status == STEPGRAPH_OK) {
+        sg__loop_forget(loop);
+        if (why == STEPGRAPH_WHY_NONE)
+            return true;
+        sg__lane_failed(loop, lane, (stepgraph_why)why, SG__ANOTHER_RANK);
+        *status_out = take_again(loop, lane, turn, STEPGRAPH_TURN_FALLBACK, why, true);
+        return false;
+    }
+    if (started && status == STEPGRAPH_ERR_REFUSED)
         sg__lane_keep_audit(lane, step);
     sg__error_get(&words);
-    half_done = sg__step_escaped(step) && !loop->has_images;
-    *status_out = sg__loop_undo(loop, sg__step_escaped(step));
+    escaped = started && sg__step_escaped(step);
+    half_done = escaped && !loop->has_images;
+    *status_out = sg__loop_undo(loop, escaped);
     if (*status_out != STEPGRAPH_OK) {
         loop->open = 0;
         return false;
     }
     (void)sg__error_set(&words);
-    sg__lane_failed(loop, lane, why, words.message);
+    sg__lane_failed(loop, lane, (stepgraph_why)why, words.message);
     if (half_done) {
         (void)sg__error_set(&words);
         *status_out = sg__fail_prefix(
@@ -504,6 +534,8 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
 
     if (!end_recording(loop, lane, turn, step, &status))
         return status;
+    if (!first)
+        sg__lane_note(loop, lane);
     step->stages.timing = false; /* The first launch of an executable is no measure of the others. */
     status = end_replay(loop, lane, turn, step, true, &done);
     sg__lane_time(loop, lane);
@@ -556,10 +588,9 @@ static stepgraph_status end_rerecord(stepgraph_loop *loop, sg__lane *lane, stepg
         return status;
     sg__series_add(&lane->rerecord_us, (double)(sg__loop_now_ns() - loop->start_ns) / 1000.0);
     status = finish(loop, lane, turn);
-    if (status != STEPGRAPH_OK)
-        return status;
-    sg__lane_updated(loop, lane);
-    return lane->phase == SG__PHASE_RERECORD ? sg__lane_went(loop, lane) : STEPGRAPH_OK;
+    if (status == STEPGRAPH_OK)
+        status = sg__lane_updated(loop, lane);
+    return status == STEPGRAPH_OK && lane->phase == SG__PHASE_RERECORD ? sg__lane_went(loop, lane) : status;
 }
 
 /* A warm run is over. */
@@ -663,11 +694,13 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     case STEPGRAPH_TURN_REPLAY:
         break;
     case STEPGRAPH_TURN_RECORD:
-        status = stepgraph_step_reset(lane->phase == SG__PHASE_FIRST ? lane->first : lane->step);
+        if (loop->unstarted == STEPGRAPH_OK)
+            status = stepgraph_step_reset(lane->phase == SG__PHASE_FIRST ? lane->first : lane->step);
         lane->phase = SG__PHASE_FIRST;
         break;
     case STEPGRAPH_TURN_RERECORD:
-        status = stepgraph_step_reset(lane->step);
+        if (loop->unstarted == STEPGRAPH_OK)
+            status = stepgraph_step_reset(lane->step);
         break;
     case STEPGRAPH_TURN_LOOK:
         break;
@@ -683,6 +716,7 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     loop->rehearsing = false;
     sg__loop_forget(loop);
     loop->open = 0;
+    loop->unstarted = STEPGRAPH_OK;
     loop->retry.set = false;
     loop->stats.cancelled++;
     return sg__log_failure(loop->session, status);

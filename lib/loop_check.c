@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "arena_p.h"
 #include "check_p.h"
@@ -27,26 +26,12 @@
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-static stepgraph_status limits(const stepgraph_loop *loop, uint64_t *device, uint64_t *host)
-{
-    size_t left = 0, total = 0;
-    stepgraph_status status;
-
-    SG__CU(loop->session->driver, MemGetInfo, &left, &total);
-    *device = loop->config.snapshot_bytes != 0 ? loop->config.snapshot_bytes : left / 2;
-    *host = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-    return STEPGRAPH_OK;
-
-fail:
-    return status;
-}
-
 /* With the context current. */
 static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
 {
     unsigned int *images[] = {&loop->before, &loop->after};
-    uint64_t device = 0, host = 0;
-    stepgraph_status status = limits(loop, &device, &host);
+    uint64_t device = loop->config.snapshot_bytes, host = 0;
+    stepgraph_status status = sg__snapshot_limits(loop->session, &device, &host);
 
     loop->has_images = true;
     if (status == STEPGRAPH_OK)
@@ -256,30 +241,31 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
 
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
 {
-    stepgraph_status status;
+    const char *words =
+        lane->unpinned > 0 ? "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it "
+                             "back: pin it, or replay unproven with STEPGRAPH_LOOP_NO_CHECK"
+                           : NULL;
+    stepgraph_status status = words == NULL ? sg__loop_save(loop, 2) : STEPGRAPH_OK, agreed;
+    bool against;
+    uint32_t worst;
 
     *possible = false;
-    if (lane->unpinned > 0) {
-        cannot(loop, lane,
-               "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, "
-               "or replay unproven "
-               "with STEPGRAPH_LOOP_NO_CHECK");
-        return STEPGRAPH_OK;
-    }
-    status = sg__loop_save(loop, 2);
-    if (status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
+    if (words == NULL && status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
         status = save_blocks(loop, lane);
         if (status == STEPGRAPH_OK)
             status = poison(loop, lane);
         sg__leave(loop->session);
     }
-    if (status == STEPGRAPH_ERR_MEMORY) {
-        cannot(loop, lane, NULL);
+    if (status != STEPGRAPH_OK && status != STEPGRAPH_ERR_MEMORY)
+        return status;
+    against = words != NULL || status == STEPGRAPH_ERR_MEMORY;
+    agreed = sg__loop_agree(loop, SG__ASK_CHECK, against ? 1 : 0, &worst);
+    *possible = agreed == STEPGRAPH_OK && worst == 0;
+    if (agreed == STEPGRAPH_OK && worst != 0)
+        cannot(loop, lane, against ? words : SG__ANOTHER_RANK);
+    if (!*possible)
         sg__loop_forget(loop);
-        return STEPGRAPH_OK;
-    }
-    *possible = status == STEPGRAPH_OK;
-    return status;
+    return agreed;
 }
 
 /* ---- end --------------------------------------------------------------------------------------------------------- */
@@ -305,9 +291,9 @@ static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
         sg__session_hangs(session, event, lane->step->name);
         sg__fail(STEPGRAPH_ERR_LOST,
                  "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step "
-                 "does: something in it "
-                 "waits for a state that only the first run finds",
-                 loop->name, (unsigned long long)loop->k, (double)limit * 1e-9);
+                 "does: something in it waits for a state that only the first run finds%s",
+                 loop->name, (unsigned long long)loop->k, (double)limit * 1e-9,
+                 loop->config.agree != NULL ? ", or for another rank" : "");
         return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
     }
     sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
@@ -371,15 +357,17 @@ static void describe(const stepgraph_loop *loop, size_t differ, char *words, siz
 /* A replay differs from the launches. Do replays differ from each other? Then it says nothing. */
 static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bool *unsteady)
 {
-    stepgraph_status status = STEPGRAPH_OK;
     unsigned int image;
-    size_t differ;
+    bool room = sg__shot_add(&loop->shots, &image);
+    size_t differ = 0;
+    stepgraph_status status;
+    uint32_t worst;
 
     *unsteady = false;
-    if (!sg__shot_add(&loop->shots, &image)) {
-        sg__error_clear();
-        return STEPGRAPH_OK;
-    }
+    sg__error_clear();
+    status = sg__loop_agree(loop, SG__ASK_NO_ROOM, room ? 0 : 1, &worst);
+    if (status != STEPGRAPH_OK || worst != 0)
+        return status;
     status = sg__shot_save(&loop->shots, image);
     for (unsigned int i = 0; i < REPLAYS_MAX && !*unsteady && status == STEPGRAPH_OK; i++) {
         status = go_back(loop);
@@ -387,7 +375,9 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
             status = replay(loop, lane);
         if (status == STEPGRAPH_OK)
             status = compare(loop, image, &differ);
-        *unsteady = status == STEPGRAPH_OK && differ > 0;
+        if (status == STEPGRAPH_OK)
+            status = sg__loop_agree(loop, SG__ASK_UNSTEADY, differ > 0 ? 1 : 0, &worst);
+        *unsteady = status == STEPGRAPH_OK && worst != 0;
     }
     return status;
 }
@@ -420,21 +410,23 @@ static const stepgraph_pin *choose(const sg__lane *lane, unsigned int n)
     return NULL;
 }
 
-/* One flipped byte in a state that was put back must show, or the comparison is worth nothing. */
-static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
+/* One flipped byte in a state that was put back must show, on all ranks, or the comparison is worth nothing. *innocent: where it
+ * does not, it is not for this one. */
+static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innocent, bool *seen)
 {
     stepgraph_session *session = loop->session;
-    stepgraph_status status = STEPGRAPH_OK;
     size_t differ = 0;
+    uint32_t worst, unseen;
+    bool possible = choose(lane, 0) != NULL;
+    stepgraph_status status = sg__loop_agree(loop, SG__ASK_NO_STATE, possible ? 0 : 1, &worst);
 
     *seen = false;
-    for (unsigned int n = 0; n < PLANTS_MAX && !*seen && status == STEPGRAPH_OK; n++) {
+    *innocent = possible && worst != 0;
+    for (unsigned int n = 0; n < PLANTS_MAX && !*seen && status == STEPGRAPH_OK && worst == 0; n++) {
         const stepgraph_pin *pin = choose(lane, n);
         uint64_t size, elements, at;
         CUresult code;
 
-        if (pin == NULL)
-            return STEPGRAPH_OK;
         /* The top byte but one of an element, or the top one: a zero needs its exponent changed. */
         size = sg__element_bytes(pin->type);
         elements = pin->bytes / size;
@@ -449,7 +441,10 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *seen)
         status = replay(loop, lane);
         if (status == STEPGRAPH_OK)
             status = compare(loop, loop->after, &differ);
-        *seen = status == STEPGRAPH_OK && differ > 0;
+        *innocent = *innocent || differ > 0;
+        if (status == STEPGRAPH_OK)
+            status = sg__loop_agree(loop, SG__ASK_UNSEEN, *innocent ? 0 : 1, &unseen);
+        *seen = status == STEPGRAPH_OK && unseen == 0;
     }
     return status;
 }
@@ -459,8 +454,9 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
                                      size_t bytes)
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
-    bool unsteady = false, seen = lane->planted;
+    bool unsteady = false, seen = lane->planted, innocent = seen;
     size_t differ = 0;
+    uint32_t worst = 0;
 
     if (status == STEPGRAPH_OK)
         status = copy_blocks(loop, 1, false);
@@ -470,19 +466,22 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
         status = replay(loop, lane);
     if (status == STEPGRAPH_OK)
         status = compare(loop, loop->after, &differ);
+    if (status == STEPGRAPH_OK)
+        status = sg__loop_agree(loop, SG__ASK_DIFFERS, differ > 0 ? 1 : 0, &worst);
     if (status != STEPGRAPH_OK)
         return status;
-    if (differ > 0) {
-        describe(loop, differ, words, bytes);
+    if (worst != 0) {
+        if (differ > 0)
+            describe(loop, differ, words, bytes);
         status = compare_replays(loop, lane, &unsteady);
-        *verdict = unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_DIVERGED;
+        *verdict = unsteady ? STEPGRAPH_INCONCLUSIVE : differ > 0 ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL;
         return status;
     }
     if (!seen)
-        status = plant(loop, lane, &seen);
+        status = plant(loop, lane, &innocent, &seen);
     lane->planted = seen;
     *verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
-    if (!seen)
+    if (!innocent)
         snprintf(words, bytes, "no difference was seen, nor was a planted fault: %s",
                  choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
     return status;
@@ -495,6 +494,22 @@ static void passed(stepgraph_loop *loop, sg__lane *lane)
         lane->until_check = loop->config.check_every;
     else if (--lane->checks_left == 0)
         sg__lane_proven(loop, lane);
+}
+
+/* The worst verdict of all ranks. */
+static stepgraph_status agree_verdict(stepgraph_loop *loop, stepgraph_check_verdict *verdict)
+{
+    static const stepgraph_check_verdict by_severity[] = {STEPGRAPH_IDENTICAL, STEPGRAPH_INCONCLUSIVE, STEPGRAPH_UNPROVEN,
+                                                          STEPGRAPH_DIVERGED};
+    uint32_t mine = 0, worst;
+    stepgraph_status status;
+
+    while (by_severity[mine] != *verdict)
+        mine++;
+    status = sg__loop_agree(loop, SG__ASK_VERDICT, mine, &worst);
+    if (status == STEPGRAPH_OK)
+        *verdict = by_severity[worst];
+    return status;
 }
 
 /* Replays diverge. Those since the last check may have done so, too: the host must know how far to go back. */
@@ -511,7 +526,8 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
                  right, (unsigned long long)since, since > 1 ? "s" : "");
     else
         snprintf(told, sizeof told, "%s", words);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
+    if (!sg__lane_unrelax(loop, lane, told))
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
 }
 
 static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
@@ -549,11 +565,13 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_check_verdict verdict = STEPGRAPH_IDENTICAL;
     stepgraph_status status = sg__enter(loop->session), back;
     stepgraph_error_info why;
-    char words[400] = "";
+    char words[400] = SG__ANOTHER_RANK;
 
     if (status != STEPGRAPH_OK)
         return status;
     status = hold_against(loop, lane, &verdict, words, sizeof words);
+    if (status == STEPGRAPH_OK)
+        status = agree_verdict(loop, &verdict);
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
     if (back == STEPGRAPH_OK)
@@ -572,7 +590,8 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     }
     if (back != STEPGRAPH_OK)
         return back;
-    if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE)
+    /* Other ranks have replayed; this one can no longer follow. */
+    if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE || (status != STEPGRAPH_OK && loop->config.agree != NULL))
         return sg__error_set(&why);
     if (status == STEPGRAPH_OK) {
         judge(loop, lane, verdict, words);

@@ -139,7 +139,7 @@ void sg__lane_drop_graph(stepgraph_loop *loop, sg__lane *lane)
     lane->first = NULL;
     if (lane->step != NULL && stepgraph_step_state(lane->step) != STEPGRAPH_STEP_BEGUN)
         (void)stepgraph_step_reset(lane->step);
-    lane->planted = false;
+    lane->planted = lane->relax_tried = false;
 }
 
 void sg__lane_free(stepgraph_loop *loop, sg__lane *lane)
@@ -153,6 +153,7 @@ void sg__lane_free(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_step_destroy(lane->step);
     stepgraph_audit_destroy(lane->audit);
     stepgraph_check_destroy(lane->check);
+    stepgraph_relax_destroy(lane->relax);
     if (loop->last == lane)
         loop->last = NULL;
     memset(lane, 0, sizeof *lane);

@@ -167,6 +167,13 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
+    if (sg__lane_relax(loop, lane) && (loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) == 0) {
+        lane->phase = SG__PHASE_CHECK;
+        lane->checks_left = loop->config.check_steps;
+        return;
+    }
+    if (lane->phase == SG__PHASE_FRESH) /* It could not be put back, and has moved. */
+        return;
     lane->until_check = loop->config.check_every != 0 ? loop->config.check_every : UINT64_MAX;
     lane->timed_left = SG__TIMED_REPLAYS + 1;
     lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
@@ -186,77 +193,117 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
     lane->checks_left = loop->config.check_steps;
 }
 
-static stepgraph_status pass_unless_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again)
+/* What follows from a comparison, best first; together with the reason in the low bits. */
+enum { PASS = 0, LOOK = 1 << 8, DOWN = 2 << 8, FAILED = 3 << 8, REASON = 0xff };
+
+/* With the words of the thread's error record. */
+static uint32_t out_of_memory(char words[512])
+{
+    stepgraph_error_info info;
+
+    sg__error_get(&info);
+    snprintf(words, 512, "%.511s", info.message);
+    return FAILED | STEPGRAPH_WHY_MEMORY;
+}
+
+/* Of two recordings that differ. */
+static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step *again, char words[512])
+{
+    const stepgraph_finding *finding;
+    stepgraph_why why = worst(audit, &finding);
+
+    words_of(audit, finding, words, 512);
+    if (why == STEPGRAPH_WHY_TOPOLOGY)
+        return FAILED | (uint32_t)why;
+    /* Padding differs as scalars do, and also between two recordings of the same step. */
+    return (why == STEPGRAPH_WHY_SCALAR && again == NULL ? LOOK : DOWN) | (uint32_t)why;
+}
+
+/* Of recordings that do not. */
+static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, char words[512],
+                               stepgraph_status *status)
 {
     stepgraph_audit *audit;
-    stepgraph_status status = sg__lane_unpinned(loop, lane, again, &audit);
-    char words[512];
 
-    if (status == STEPGRAPH_ERR_LOST)
-        return status;
-    if (status != STEPGRAPH_OK) {
-        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
-    } else if (audit != NULL) {
-        keep_audit(lane, audit);
-        words_of(audit, sg__audit_at(audit, 0), words, sizeof words);
-        sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNREGISTERED, words);
-    } else {
-        pass(loop, lane);
-    }
-    return STEPGRAPH_OK;
+    *status = sg__lane_unpinned(loop, lane, again, &audit);
+    if (*status != STEPGRAPH_OK)
+        return out_of_memory(words);
+    if (audit == NULL)
+        return PASS;
+    keep_audit(lane, audit);
+    words_of(audit, sg__audit_at(audit, 0), words, 512);
+    return DOWN | STEPGRAPH_WHY_UNREGISTERED;
 }
 
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
 {
-    const stepgraph_finding *finding;
     stepgraph_audit *audit = NULL;
     stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
+    char words[512] = SG__ANOTHER_RANK;
+    uint32_t mine, all;
     stepgraph_why why;
-    char words[512];
 
     *look = false;
+    keep_audit(lane, audit);
+    if (status != STEPGRAPH_OK)
+        mine = out_of_memory(words);
+    else if (audit->summary.faults + audit->summary.doubtful > 0)
+        mine = judge_changes(audit, again, words);
+    else
+        mine = judge_unpinned(loop, lane, again, words, &status);
     if (status == STEPGRAPH_ERR_LOST)
         return status;
-    if (status != STEPGRAPH_OK) {
-        sg__lane_failed(loop, lane, STEPGRAPH_WHY_MEMORY, NULL);
-        return STEPGRAPH_OK;
-    }
-    keep_audit(lane, audit);
-    if (audit->summary.faults + audit->summary.doubtful == 0)
-        return pass_unless_unpinned(loop, lane, again);
-    why = worst(audit, &finding);
-    words_of(audit, finding, words, sizeof words);
-    if (why == STEPGRAPH_WHY_TOPOLOGY)
+    status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
+    if (status != STEPGRAPH_OK)
+        return status;
+    why = (stepgraph_why)(all & REASON);
+    *look = (all & ~(uint32_t)REASON) == LOOK;
+    if (all == PASS)
+        pass(loop, lane);
+    else if (all >= FAILED)
         sg__lane_failed(loop, lane, why, words);
-    else if (why == STEPGRAPH_WHY_SCALAR && again == NULL)
-        *look = true; /* Padding differs like this, and also between two recordings of the same step. */
-    else
+    else if (all >= DOWN)
         sg__lane_move_down(loop, lane, why, words);
     return STEPGRAPH_OK;
 }
 
 /* ---- after a step ------------------------------------------------------------------------------------------------ */
 
-void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
+stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
 {
-    char words[400];
+    bool refused = lane->step->refusal[0] != '\0';
+    char words[400] = SG__ANOTHER_RANK;
+    stepgraph_status status;
+    uint32_t worst;
 
-    if (lane->step->refusal[0] == '\0') {
-        lane->refused = 0;
-        return;
-    }
-    snprintf(words, sizeof words,
-             "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
-             lane->refused + 1, lane->step->refusal);
+    lane->refused = refused ? lane->refused + 1 : 0;
+    if (refused)
+        snprintf(
+            words, sizeof words,
+            "the executable could not be updated in place %u times in a row, %s; give each form of the step a key of its own",
+            lane->refused, lane->step->refusal);
     lane->step->refusal[0] = '\0';
-    if (++lane->refused >= SG__REFUSED_MAX)
+    status = sg__loop_agree(loop, SG__ASK_UPDATED, lane->refused >= SG__REFUSED_MAX ? 1 : 0, &worst);
+    if (status == STEPGRAPH_OK && worst != 0)
         sg__lane_failed(loop, lane, STEPGRAPH_WHY_UPDATE, words);
+    return status;
 }
 
 static bool by_clock(const stepgraph_loop *loop)
 {
     return (loop->config.flags & STEPGRAPH_LOOP_IGNORE_CLOCK) == 0 &&
            (loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0);
+}
+
+/* The clock has spoken: back to launches, if on any rank it has so. */
+static stepgraph_status slower(stepgraph_loop *loop, sg__lane *lane, bool mine, const char *words)
+{
+    uint32_t worst;
+    stepgraph_status status = sg__loop_agree(loop, SG__ASK_CLOCK, mine ? 1 : 0, &worst);
+
+    if (status == STEPGRAPH_OK && worst != 0)
+        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, mine ? words : SG__ANOTHER_RANK);
+    return status;
 }
 
 /* The loop's own verdict, once enough replays were timed and their times are there. */
@@ -269,9 +316,13 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = sg__stages_poll(lane->step, &all);
+    if (loop->config.agree != NULL) /* All ranks judge after the same replay. */
+        status = sg__session_wait(loop->session);
+    if (status == STEPGRAPH_OK)
+        status = sg__stages_poll(lane->step, &all);
     sg__leave(loop->session);
-    if (status != STEPGRAPH_OK || (!all && lane->step->stages.replay_device_us.n < lane->timed_until))
+    if (status != STEPGRAPH_OK ||
+        (!all && loop->config.agree == NULL && lane->step->stages.replay_device_us.n < lane->timed_until))
         return status;
     lane->timed_left = 0;
     sg__step_judge(lane->step, &v);
@@ -284,27 +335,24 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
                                      : "UNKNOWN",
         (long long)v.launches, (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
     sg__lane_time(loop, lane);
-    if (!by_clock(loop) || v.rule_time != 0)
+    if (!by_clock(loop))
         return STEPGRAPH_OK;
     snprintf(words, sizeof words, "a step takes %.1f us launched and %.1f us replayed", v.step_us_fresh, v.step_us_replay);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
-    return STEPGRAPH_OK;
+    return slower(loop, lane, v.rule_time == 0, words);
 }
 
-static void judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
+static stepgraph_status judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
 {
     const sg__stages *stages = &lane->step->stages;
     double host = sg__series_median(&stages->host_us), device = sg__series_median(&stages->device_us), record;
     double fresh = host > device ? host : device;
     char words[160];
 
-    if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES || fresh < 0)
-        return;
+    if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES)
+        return STEPGRAPH_OK;
     record = sg__series_median(&lane->rerecord_us);
-    if (record <= fresh)
-        return;
     snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew", fresh, record);
-    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_CLOCK, words);
+    return slower(loop, lane, fresh >= 0 && record > fresh, words);
 }
 
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
@@ -314,7 +362,7 @@ stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane)
     if (lane->attempts > 0 && ++lane->since_failure >= SG__ATTEMPT_FORGET)
         lane->attempts = 0;
     if (lane->phase == SG__PHASE_RERECORD)
-        judge_rerecords(loop, lane);
+        status = judge_rerecords(loop, lane);
     else if (lane->timed_left == 1)
         status = judge_replays(loop, lane);
     else if (lane->timed_left > 1 && --lane->timed_left == 1)

@@ -1,14 +1,16 @@
 /*
  * Inside a loop: a lane for each key, and the turn that is open.
  *
- * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened; loop_unpinned.c tells addresses that are
- * used from those that are left over; loop_keys.c keeps lanes within their bounds; loop_check.c holds replays against launches;
- * loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
+ * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
+ * loop_check.c holds replays against launches; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
+ * loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
 
 #include <stepgraph/loop.h>
+#include <stepgraph/relax.h>
 
 #include "check_shot.h"
 #include "step_p.h"
@@ -49,11 +51,13 @@ typedef struct sg__lane {
     stepgraph_step *first; /* The first recording. */
     stepgraph_audit *audit;
     stepgraph_check *check;
+    stepgraph_relax *relax;
     uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
 
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
     uint64_t until_check;    /* Replays until the next sampled one. */
+    bool relax_tried;        /* Since the graph was recorded. */
     uint64_t right_at;       /* The step of the last check that found every byte the same, UINT64_MAX for none; */
     uint64_t right_replays;  /* and how many replays there were until then. */
     bool planted;            /* A planted fault was seen, since the graph was recorded. */
@@ -87,6 +91,8 @@ struct stepgraph_loop {
     char *name;
     stepgraph_loop_config config;
     stepgraph_check_config check; /* With enqueue set: what the host gave. */
+    stepgraph_relax_config relax;
+    bool relaxes; /* The host wants graphs relaxed. */
 
     sg__lane *lanes;  /* As many as graphs may live. */
     sg__lane outside; /* For keys that no lane is free for. */
@@ -98,7 +104,9 @@ struct stepgraph_loop {
     uint32_t why;
     uint64_t k;
     uint64_t start_ns;
-    stepgraph_step *look; /* The third recording; only in a turn that looks. */
+    stepgraph_step *look;       /* The third recording; only in a turn that looks. */
+    stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */
+    stepgraph_error_info unstarted_words;
     sg__retry retry;
 
     /* Images of pins: before rehearsals, and around checked steps. */
@@ -137,6 +145,25 @@ bool sg__lane_has_graph(const sg__lane *lane);
 /* Measure this lane now? */
 void sg__lane_time(const stepgraph_loop *loop, sg__lane *lane);
 
+/* loop_agree.c: what ranks decide together, in the order of a turn. */
+typedef enum sg__question {
+    SG__ASK_RECORDED = 1, /* Why was the step not recorded? */
+    SG__ASK_COMPARED,     /* What follows from the recordings, and why? */
+    SG__ASK_CHECK,        /* Can the step not be checked? */
+    SG__ASK_DIFFERS,      /* Does the replay differ from the launches? */
+    SG__ASK_NO_ROOM,      /* Is there no room to compare replays with each other? */
+    SG__ASK_UNSTEADY,     /* Do they differ? */
+    SG__ASK_NO_STATE,     /* Is there no state to plant a fault in? */
+    SG__ASK_UNSEEN,       /* Was the planted fault not seen yet? */
+    SG__ASK_VERDICT,      /* How did the check end? By severity. */
+    SG__ASK_UPDATED,      /* Does the driver refuse to update? */
+    SG__ASK_CLOCK         /* Is it slower? */
+} sg__question;
+/* The worst of all ranks' answers; 0 is the best. The thread's error record stays as it is, unless this fails. */
+stepgraph_status sg__loop_agree(stepgraph_loop *loop, sg__question question, uint32_t mine, uint32_t *worst);
+/* What stands against it where this rank has found nothing. */
+#define SG__ANOTHER_RANK "another rank stands against it, see its log"
+
 /* loop_ladder.c */
 stepgraph_rung sg__lane_rung(const sg__lane *lane);
 /* To another phase, with a line in the log. words: NULL for those of the thread's error record. */
@@ -159,7 +186,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 /* After an update that the driver refused, or did not. */
-void sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
+stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 
@@ -183,6 +210,14 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);
 /* By callbacks, all at once. */
 stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k);
+
+/* loop_relax.c */
+/* The recording that is going to be replayed was made. */
+void sg__lane_note(stepgraph_loop *loop, sg__lane *lane);
+/* The graph was proven: relax it, if that is wanted. True: it is another one now, and has to be proven again. */
+bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane);
+/* A check found other results. True: the graph was relaxed, and is now as it was recorded, to be proven again. */
+bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, const char *words);
 
 /* loop_stats.c */
 uint64_t sg__loop_now_ns(void);

@@ -72,6 +72,8 @@ static stepgraph_status text_lane(const sg__lane *lane, sg__text *text)
         sg__text_add(text, "  graph of %llu nodes, about %llu bytes of device memory, %llu of host memory\n",
                      (unsigned long long)lane->step->stats.nodes_total, (unsigned long long)sg__step_device_bytes(lane->step),
                      (unsigned long long)sg__step_host_bytes(lane->step));
+    if (lane->step->stats.lanes > 0)
+        sg__text_add(text, "  relaxed to %llu lanes\n", (unsigned long long)lane->step->stats.lanes);
     status = stepgraph_step_get_verdict(lane->step, &v);
     if (status == STEPGRAPH_OK)
         status = text_stages(lane, text);
@@ -169,6 +171,8 @@ static stepgraph_status json_lane(const sg__lane *lane, sg__text *text)
                  graph ? (unsigned long long)sg__step_device_bytes(lane->step) : 0,
                  graph ? (unsigned long long)sg__step_host_bytes(lane->step) : 0);
     add_json_number(text, "first_us", lane->first_us);
+    sg__text_add(text, ", \"lanes\": %llu, \"relax\": %s", graph ? (unsigned long long)lane->step->stats.lanes : 0,
+                 lane->relax != NULL ? stepgraph_relax_json(lane->relax) : "null");
     if (lane->step != NULL) {
         status = stepgraph_step_get_verdict(lane->step, &v);
         if (status == STEPGRAPH_OK)
@@ -223,9 +227,10 @@ static stepgraph_status write_json(stepgraph_loop *loop, const stepgraph_loop_st
                  (unsigned long long)stats->graphs, (unsigned long long)stats->nodes, (unsigned long long)stats->device_bytes,
                  (unsigned long long)stats->host_bytes);
     sg__text_add(text,
-                 ", \"graphs_dropped\": %llu, \"checks\": {\"done\": %llu, \"identical\": %llu, \"diverged\": %llu, "
+                 ", \"relaxed\": %llu, \"relax_refused\": %llu, \"relax_diverged\": %llu, \"graphs_dropped\": %llu, \"checks\": {\"done\": %llu, \"identical\": %llu, \"diverged\": %llu, "
                  "\"inconclusive\": %llu, \"unproven\": "
                  "%llu, \"failed\": %llu}, \"keys\": [",
+                 (unsigned long long)stats->relaxed, (unsigned long long)stats->relax_refused, (unsigned long long)stats->relax_diverged,
                  (unsigned long long)stats->graphs_dropped, (unsigned long long)stats->checks,
                  (unsigned long long)stats->checks_identical, (unsigned long long)stats->checks_diverged,
                  (unsigned long long)stats->checks_inconclusive, (unsigned long long)stats->checks_unproven,

@@ -135,6 +135,7 @@ stepgraph_status stepgraph_loop_get_stats(const stepgraph_loop *loop, stepgraph_
         stats.nodes += lane->step->stats.nodes_total;
         stats.device_bytes += sg__step_device_bytes(lane->step);
         stats.host_bytes += sg__step_host_bytes(lane->step);
+        stats.relaxed += lane->step->relaxed != NULL ? 1 : 0;
     }
     stats.seconds_saved = saved_us / 1e6;
     if (loop->last != NULL) {
@@ -205,4 +206,11 @@ stepgraph_step *stepgraph_loop_step(const stepgraph_loop *loop, uint64_t key)
     const sg__lane *lane = loop != NULL ? sg__lane_of(loop, key) : NULL;
 
     return lane != NULL ? lane->step : NULL;
+}
+
+const stepgraph_relax *stepgraph_loop_relax(const stepgraph_loop *loop, uint64_t key)
+{
+    const sg__lane *lane = loop != NULL ? sg__lane_of(loop, key) : NULL;
+
+    return lane != NULL ? lane->relax : NULL;
 }

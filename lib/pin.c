@@ -94,6 +94,8 @@ static stepgraph_status check_config(const stepgraph_pin_config *config)
 {
     if (config->name == NULL || config->name[0] == '\0')
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin needs a name: messages use it");
+    if (sg__name_check("pin", config->name) != STEPGRAPH_OK)
+        return STEPGRAPH_ERR_ARGUMENT;
     if (config->role < STEPGRAPH_ROLE_STATE || config->role > STEPGRAPH_ROLE_SCRATCH)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': unknown role %u", config->name, config->role);
     if (config->flags != 0)

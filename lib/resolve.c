@@ -67,17 +67,19 @@ stepgraph_status sg__allocation_ask(const sg__driver *driver, CUdeviceptr addres
     CUmemorytype type = 0;
     unsigned long long id = 0;
     CUdeviceptr start = address;
+    CUcontext context = NULL;
     CUmemoryPool pool = NULL;
     size_t bytes = 0;
     int device = 0;
     CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_BUFFER_ID,  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    void *values[] = {&type, &id, &device, &start, &bytes, &pool};
+                                        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                        CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *values[] = {&type, &id, &device, &start, &bytes, &pool, &context};
     stepgraph_status status;
 
     /* All in one call, which is also the cheap way to ask about an address that is unknown. Start and size are then left as they were. */
     SG__CU(driver, PointerGetAttributes, sizeof attributes / sizeof *attributes, attributes, values, address);
-    *out = (sg__allocation){.start = start, .bytes = bytes != 0 ? bytes : 1, .buffer_id = id, .type = type, .device = device, .pool = pool != NULL,
+    *out = (sg__allocation){.start = start, .bytes = bytes != 0 ? bytes : 1, .buffer_id = id, .type = type, .device = device, .context = context, .pool = pool != NULL,
                             .node = SG__NO_NODE};
     return STEPGRAPH_OK;
 

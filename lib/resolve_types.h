@@ -13,6 +13,7 @@ typedef struct sg__allocation {
     uint64_t buffer_id; /* Never used again by the driver: another one later means that the memory was replaced. */
     CUmemorytype type;  /* Device, or page-locked host memory; 0: the driver does not know the address. */
     int device;
+    CUcontext context;  /* NULL: that of a pool, a mapping or a graph, which any of the device's may use. */
     bool pool;          /* Of a stream-ordered pool: cannot be verified, and must not be asked about once it is freed. */
     uint32_t node;      /* The first node that refers to it; SG__NO_NODE: a list of commits does. */
     bool reported;      /* A finding names it, */

@@ -18,7 +18,7 @@ stepgraph_status sg__ring_init(stepgraph_session *session, sg__ring *ring, size_
         return status;
     memset(memory, 0, bytes);
     ring->memory = memory;
-    ring->room = ring->stride = slot_bytes;
+    ring->slot_bytes = slot_bytes;
     ring->half = half;
     for (int i = 0; i < 2; i++)
         SG__CU(driver, EventCreate, &ring->fence[i], CU_EVENT_DISABLE_TIMING);
@@ -35,19 +35,6 @@ void sg__ring_free(stepgraph_session *session, sg__ring *ring)
         sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)ring->fence[i]);
     sg__bury(session, SG__GRAVE_HOST, (uintptr_t)ring->memory);
     memset(ring, 0, sizeof *ring);
-}
-
-void sg__ring_spread(sg__ring *ring, size_t bytes)
-{
-    /* Twice as much as that, since more pins will come; and no power of two, at which all slots would share a few lines of the cache. */
-    size_t stride = (2 * bytes / 64 | 1) * 64;
-
-    if (bytes <= ring->stride)
-        return;
-    stride = stride < ring->room ? stride : ring->room;
-    for (unsigned int slot = 2 * ring->half; slot-- > 0;)
-        memmove(ring->memory + slot * stride, ring->memory + slot * ring->stride, ring->stride);
-    ring->stride = stride;
 }
 
 stepgraph_status sg__ring_next(stepgraph_session *session, sg__ring *ring, bool *waited)

@@ -14,7 +14,7 @@
 
 typedef struct sg__ring {
     unsigned char *memory; /* Page-locked; both halves. NULL: not made. */
-    size_t room, stride;   /* Bytes that a slot can have, and how far apart the slots stand now. */
+    size_t slot_bytes;
     unsigned int half; /* Slots in one half: as many steps may be queued before the host waits. */
     unsigned int slot; /* The one in use, or used last. */
     CUevent fence[2];  /* The last copy out of each half. */
@@ -27,10 +27,6 @@ struct stepgraph_session;
 stepgraph_status sg__ring_init(struct stepgraph_session *session, sg__ring *ring, size_t slot_bytes, unsigned int half);
 void sg__ring_free(struct stepgraph_session *session, sg__ring *ring);
 
-/* Let the slots stand so far apart that each has so many bytes, or leave them. Host and device take longer to get at slots that are spread over many
- * pages, so they are no farther apart than is needed. Nothing reads them now. */
-void sg__ring_spread(sg__ring *ring, size_t bytes);
-
 /* Move to the next slot; waits until the device has read what it held. *waited is set when the host had to. */
 stepgraph_status sg__ring_next(struct stepgraph_session *session, sg__ring *ring, bool *waited);
 
@@ -39,7 +35,7 @@ stepgraph_status sg__ring_sent(struct stepgraph_session *session, sg__ring *ring
 
 static inline unsigned char *sg__ring_slot(const sg__ring *ring, unsigned int slot)
 {
-    return ring->memory + (size_t)slot * ring->stride;
+    return ring->memory + (size_t)slot * ring->slot_bytes;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arena_p.h"
 #include "feed.h"
@@ -166,6 +167,22 @@ stepgraph_status sg__session_wait(stepgraph_session *session)
 
     sg__unrelax(session, before);
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuStreamSynchronize", code);
+}
+
+stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes)
+{
+    size_t left = 0, total = 0;
+    stepgraph_status status;
+
+    SG__CU(session->driver, MemGetInfo, &left, &total);
+    if (*device_bytes == 0)
+        *device_bytes = left / 2;
+    if (*host_bytes == 0)
+        *host_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
 }
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...)

@@ -135,6 +135,9 @@ void sg__unrelax(const stepgraph_session *session, CUstreamCaptureMode before);
 stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
 stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint64_t bytes);
 
+/* Memory for snapshots: those limits that are 0 become half of what is free. The context is current. */
+stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes);
+
 /* Refuse while a step of this session records. what completes "… while step 'x' is recording". */
 stepgraph_status sg__not_capturing(const stepgraph_session *session, const char *what);
 

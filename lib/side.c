@@ -96,6 +96,8 @@ stepgraph_status stepgraph_step_fork(stepgraph_step *step, struct CUstream_st *s
     sg__side *side;
     char *copy;
 
+    if (status == STEPGRAPH_OK)
+        status = sg__name_check("side stream", name);
     if (status != STEPGRAPH_OK)
         return status;
     driver = step->session->driver;

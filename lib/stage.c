@@ -435,6 +435,9 @@ stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)
     sg__error_clear();
     if (step == NULL || name == NULL || name[0] == '\0')
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a mark needs a step and a name");
+    status = sg__name_check("stage", name);
+    if (status != STEPGRAPH_OK)
+        return status;
     if (step->state != STEPGRAPH_STEP_CAPTURING && step->stages.open == 0)
         return STEPGRAPH_OK;
 

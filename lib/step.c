@@ -8,6 +8,7 @@
 #include "audit_p.h"
 #include "feed.h"
 #include "launchable.h"
+#include "relax_p.h"
 #include "structs.h"
 
 /* Adopted memory is looked at this often where the host does not say; where there is more of it than this, once in as many replays as there are
@@ -18,7 +19,8 @@
     ((uint32_t)(STEPGRAPH_STEP_GLOBAL | STEPGRAPH_STEP_ALLOW_EMPTY | STEPGRAPH_STEP_ALLOW_UNREGISTERED |                  \
                 STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
                 STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
-                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE | STEPGRAPH_STEP_SCAN_BYTES))
+                STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE |                            \
+                STEPGRAPH_STEP_AS_RECORDED | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS | STEPGRAPH_STEP_SCAN_BYTES))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -132,6 +134,9 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
         return status;
     if ((config.flags & ~KNOWN_FLAGS) != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown step flags 0x%x", config.flags & ~KNOWN_FLAGS);
+    status = sg__name_check("step", config.name);
+    if (status != STEPGRAPH_OK)
+        return status;
 
     step = calloc(1, sizeof *step);
     if (step == NULL || (step->name = strdup(config.name != NULL ? config.name : "step")) == NULL) {
@@ -164,6 +169,8 @@ static void drop_graph(stepgraph_step *step)
         idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
+    sg__relax_drop(step);
+    sg__relax_forget(step);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
     sg__bury(session, SG__GRAVE_GRAPH, (uintptr_t)step->graph);
@@ -193,7 +200,7 @@ static void drop_graph(stepgraph_step *step)
     step->watches_copies = step->not_run = step->outputs_stale = false;
     memset(step->stats.nodes, 0, sizeof step->stats.nodes);
     step->stats.nodes_other = step->stats.nodes_total = step->stats.nodes_unread = step->stats.pins_used = 0;
-    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = 0;
+    step->stats.pin_nodes = step->stats.pin_bytes = step->stats.unregistered = step->stats.sets_as_kernels = 0;
     sg__graph_free(&step->read);
     sg__allocations_free(&step->allocations);
     step->pin_kernels = step->pin_copies = step->pin_bytes = 0;
@@ -373,13 +380,6 @@ static stepgraph_status judge(const stepgraph_step *step)
     return STEPGRAPH_ERR_REFUSED;
 }
 
-static uint64_t cadence(const stepgraph_step *step)
-{
-    if (step->liveness_every != 0)
-        return step->liveness_every;
-    return step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
-}
-
 stepgraph_status stepgraph_step_end(stepgraph_step *step)
 {
     stepgraph_session *session;
@@ -431,7 +431,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
-    step->look_at = (step->stats.replays + cadence(step) - 1) / cadence(step) * cadence(step);
+    step->look_every = step->liveness_every != 0 ? step->liveness_every : step->n_looks > LIVENESS_EVERY_LEAST ? step->n_looks : LIVENESS_EVERY_LEAST;
     step->stats.captures++;
     move(step, STEPGRAPH_STEP_READY);
     return STEPGRAPH_OK;
@@ -548,12 +548,10 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->stats.replays == step->look_at) {
-        step->look_at += cadence(step);
+    if (step->stats.replays % step->look_every == 0)
         status = check_alive(step, step->n_looks);
-    } else if (step->n_copied > 0) { /* Launching over a freed operand of such a copy crashes the process. */
+    else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
         status = check_alive(step, step->n_copied);
-    }
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 
@@ -583,19 +581,23 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
+    sg__relax_drop(from);
     to->spare = from->exec;
+    to->rewritten = from->rewritten;
     from->exec = NULL;
 }
 
 stepgraph_status sg__step_record_again(stepgraph_step *step)
 {
     stepgraph_session *session = step->session;
-    CUgraphExec exec = step->exec != NULL ? step->exec : step->spare;
     stepgraph_status status;
+    CUgraphExec exec;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
+    sg__relax_drop(step); /* Only what has the recorded edges is updated by the next recording. */
+    exec = step->exec != NULL ? step->exec : step->spare;
     status = sg__step_lists_again(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)

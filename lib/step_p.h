@@ -28,7 +28,7 @@ struct stepgraph_step {
     /* What a replay needs, side by side: the driver leaves little of it in the cache when it has launched a large graph. */
     stepgraph_session *session;
     CUgraphExec exec;
-    uint64_t look_at;   /* The next replay before which all that the driver can tell about is looked at. */
+    uint64_t look_every; /* All that the driver can tell about is looked at before replays whose number is a multiple of this. */
     size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
     uint32_t flags;
     stepgraph_state state;
@@ -54,6 +54,7 @@ struct stepgraph_step {
 
     /* The graph. */
     CUgraph graph;
+    struct sg__relaxed *relaxed; /* What it was made from, if it was relaxed, and the one as recorded; NULL: it is that. */
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
@@ -67,7 +68,9 @@ struct stepgraph_step {
     sg__look *looks;      /* Of all of these, as a replay asks for them. */
     size_t n_looks;
     struct stepgraph_audit *audit; /* What the last recording was found to hold; NULL before the first. */
+    struct sg__footprint *noted; /* What its nodes touch, if somebody wanted to know it later; NULL: nobody did. */
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
+    bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
     uint64_t device_limit; /* What an executable may take; 0: no limit. */
     uint64_t instantiations, updates, updates_refused;

@@ -90,6 +90,15 @@ bool sg__table_holds(const sg__table *list, CUdeviceptr address)
     return false;
 }
 
+const sg__slice *sg__table_list(const sg__table *list, CUdeviceptr address, size_t n)
+{
+    for (; list != NULL; list = list->next)
+        if (address >= list->device && (address - list->device) % sizeof(sg__slice) == 0 &&
+            (address - list->device) / sizeof(sg__slice) + n <= list->used)
+            return list->host + (address - list->device) / sizeof(sg__slice);
+    return NULL;
+}
+
 bool sg__table_used(const sg__table *list)
 {
     while (list != NULL && list->used == 0)

@@ -22,6 +22,9 @@ stepgraph_status sg__table_send(stepgraph_session *session, const sg__table *lis
 /* Whether address lies in one of the lists. */
 bool sg__table_holds(const sg__table *list, CUdeviceptr address);
 
+/* The host's side of n slices that stand at a device address; NULL: they do not. */
+const sg__slice *sg__table_list(const sg__table *list, CUdeviceptr address, size_t n);
+
 /* Whether anything was taken, and bytes of device memory in all. */
 bool sg__table_used(const sg__table *list);
 uint64_t sg__table_bytes(const sg__table *list);

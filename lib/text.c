@@ -56,6 +56,9 @@ size_t sg__text_character(const char *string)
     for (size_t i = 1; i < n; i++)
         if ((u[i] & 0xc0) != 0x80)
             return 0;
+    /* Longer than need be, half of a pair for UTF-16, or beyond the last character. */
+    if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] >= 0xa0) || (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] >= 0x90))
+        return 0;
     return n;
 }
 

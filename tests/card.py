@@ -16,7 +16,7 @@ import time
 
 build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 # Seconds of one program.
-LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150}
+LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150, "native": 180}
 deadline = time.monotonic() + seconds
 os.makedirs(out, exist_ok=True)
 
@@ -137,6 +137,13 @@ for name, programs in (("examples", ["minimal", "lifecycle", "loop", "training"]
         if test["name"] in programs:
             count(name, test["name"], *run(name, test["name"], test["cmd"], test["env"]))
 
+# Examples on libraries that know a card only; each prints tables of two columns, launched and replayed.
+for test in suite(tests, "examples"):
+    if test["name"] in ("cublas", "nccl", "nccl ranks"):
+        status, text = run("native", test["name"], test["cmd"], test["env"])
+        count("native", test["name"], status, text)
+        figures += [f"{test['name']:8} {line}" for line in text.splitlines() if re.match(r"(host time of a step|step, many queued) |\d+ ranks?, ", line)]
+
 quickstart = os.path.join(build, "examples/quickstart/quickstart")
 if os.path.exists(quickstart):
     found = os.path.join(out, "quickstart.json")
@@ -164,7 +171,8 @@ if os.path.exists(quickstart):
 # Host frameworks, where they are: each script's last line is JSON, with its cases.
 table = []
 libraries = sorted(glob.glob(os.path.join(build, "lib/libstepgraph.so")))
-scripts = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks/audit_*.py")))
+frameworks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks")
+scripts = sorted(glob.glob(os.path.join(frameworks, "audit_*.py")) + glob.glob(os.path.join(frameworks, "verify_*.py")))
 if driver != "libcuda.so.1" or not importlib.util.find_spec("torch"):
     table.append(f"frameworks: left out: {'no PyTorch' if driver == 'libcuda.so.1' else 'not on a card'}")
     scripts = []
@@ -186,10 +194,10 @@ for script in scripts:
         said = "wrong" if case["wrong"] else "left out" if "left_out" in case else "ok"
         keys = ("nodes", "kernels_read_share", "read_us_per_node", "instantiate_us_per_node", "added_of_instantiate", "compare_two_us_per_node", "faults", "false")
         numbers = " ".join(f"{case.get(key, '-')!s:>9}" for key in keys)
-        table.append(f"{name[6:] + ': ' + case['case']:58.58} {numbers}  {said}")
+        table.append(f"{name + ': ' + case['case']:58.58} {numbers}  {said}")
 if any(line.endswith(("ok", "wrong", "left out")) for line in table):
     heads = ("nodes", "read", "audit", "inst.", "added", "compare", "faults", "false")
-    table.insert(0, f"{'audit of frameworks, us per node':58} " + " ".join(f"{head:>9}" for head in heads))
+    table.insert(0, f"{'steps of frameworks, us per node':58} " + " ".join(f"{head:>9}" for head in heads))
 
 # And the examples for them, in a short form: exit status 77 where a framework is missing.
 here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -13,7 +13,7 @@ usage()
 {
     say "usage: sh tests/run.sh [suite]"
     say "suites: $suites: one of them; none: all"
-    say "        sanitize: unit and examples under the address and undefined behaviour sanitizers, in build-asan/"
+    say "        sanitize: unit, hostile and examples under the address and undefined behaviour sanitizers, in build-asan/"
 }
 
 [ $# -le 1 ] || { usage >&2; exit 2; }
@@ -53,7 +53,7 @@ build "$folder"
 # Suites are named with the project, since a subproject may have one of the same name; 'cusim' is all of that subproject.
 case $suite in
 all) set -- ;;
-sanitize) set -- --suite stepgraph:unit --suite stepgraph:examples --timeout-multiplier 4 ;;
+sanitize) set -- --suite stepgraph:unit --suite stepgraph:hostile --suite stepgraph:examples --timeout-multiplier 4 ;;
 cusim) set -- --suite cusim ;;
 *) set -- --suite "stepgraph:$suite" ;;
 esac

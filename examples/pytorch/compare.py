@@ -4,6 +4,7 @@
     graph          PyTorch's own CUDAGraph of the whole step
     compile        torch.compile(mode="reduce-overhead") of the model
     ours           recorded and replayed by libstepgraph
+    relaxed        the same, with independent kernels side by side; in a process of its own, since its memory comes from an arena
 
 First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's. Then time: steps
 back to back, the ways taking turns; host time of single steps from an idle card; device memory taken. Last, what each way says when a parameter is
@@ -13,12 +14,15 @@ FILE gets all of it as JSON. Exit status 0: where a result should be right it is
 """
 import argparse
 import contextlib
+import ctypes
 import datetime
 import gc
 import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
@@ -33,19 +37,24 @@ if not torch.cuda.is_available():
     sys.exit(77)
 
 from model import SIZES
+from stepgraph import Library
 from stepgraph.pytorch import Recorder
+from stepgraph.pytorch_memory import ArenaMemory
 from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
-SEED, STEPS, ROUNDS, SINGLE = 77, 40, 5, 15
+SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 4, "small": 64, "gpt2": 256}
 
 
 class Task:
-    """What is trained. The batches come round again after STEPS steps."""
+    """What is trained, for so many steps before time is taken. memory: of our recorders; None: pools of PyTorch's."""
+
+    memory = None
 
     def __init__(self, size, optimizer, accumulate=1, rate_by_value=False):
         self.size, self.optimizer, self.accumulate, self.rate_by_value = size, optimizer, accumulate, rate_by_value
-        self.x, self.y = (list(ids) for ids in batches(SIZES[size], accumulate, STEPS))
+        self.steps = 40 if size == "gpt2" else 100
+        self.x, self.y = (list(ids) for ids in batches(SIZES[size], accumulate, self.steps))  # They come round again
 
     @property
     def name(self):
@@ -59,8 +68,8 @@ class Task:
 
     def fill(self, buffers, k):
         """The inputs of step k, as a script without this library hands them over."""
-        buffers.x.copy_(self.x[k % STEPS], non_blocking=True)
-        buffers.y.copy_(self.y[k % STEPS], non_blocking=True)
+        buffers.x.copy_(self.x[k % self.steps], non_blocking=True)
+        buffers.y.copy_(self.y[k % self.steps], non_blocking=True)
         buffers.rate.fill_(schedule(k))
 
 
@@ -155,7 +164,7 @@ def compiled(task):
 def ours(task, keep_state=True, **config):
     """keep_state=False: nobody keeps what an out-of-place optimizer makes. config: of the loop."""
     said = []
-    recorder = Recorder(log=lambda level, line: said.append(line), **config)
+    recorder = Recorder(log=lambda level, line: said.append(line), memory=task.memory, **config)
     with recorder:
         trainer = task.trainer(recorder.input, recorder.output)
     buffers, functional = trainer.buffers, task.optimizer == "functional"
@@ -164,8 +173,8 @@ def ours(task, keep_state=True, **config):
         trainer.undoable, undo = True, trainer.undo
 
     def feed(k):
-        recorder.feed(buffers.x, task.x[k % STEPS])
-        recorder.feed(buffers.y, task.y[k % STEPS])
+        recorder.feed(buffers.x, task.x[k % task.steps])
+        recorder.feed(buffers.y, task.y[k % task.steps])
         recorder.feed(buffers.rate, schedule(k))
 
     def keep():
@@ -189,7 +198,14 @@ def ours(task, keep_state=True, **config):
     return Way(trainer, step, recorder, said)
 
 
-WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours}
+def relaxed(task):
+    config = Library.new("relax_config")
+    way = ours(task, relax=ctypes.addressof(config))
+    way.config = config  # Lives as long
+    return way
+
+
+WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours, "relaxed": relaxed}
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
@@ -249,7 +265,7 @@ def measure(task, names):
         found = row["ways"][name] = {}
         try:
             way = WAYS[name](task)
-            results = run(way, STEPS)
+            results = run(way, task.steps)
         except Exception as error:  # One way must not hide the others
             found["error"] = first_line(error)
             print(f"{task.name}: {name}: {found['error']}", file=sys.stderr, flush=True)
@@ -264,12 +280,13 @@ def measure(task, names):
             row["nodes"], found["rung"] = stats.nodes, way.recorder.library.text("rung_name", stats.rung)
             found["words"] = stats.words.decode(errors="replace")
             found["checks"], found["checks_identical"] = stats.checks, stats.checks_identical
+            found["relaxed"], found["relax"] = stats.relaxed, way.recorder.loop.relaxed()
     row["parameters"] = sum(parameter.numel() for parameter in ways["eager"].trainer.model.parameters())
     right = None
     clean()
 
     # Back to back, in turns, so that a card that slows down slows all of them
-    steps, taken, k = {}, {name: [] for name in ways}, STEPS
+    steps, taken, k = {}, {name: [] for name in ways}, task.steps
     for turn in range(ROUNDS + 1):
         for name, way in ways.items():
             count = steps.get(name, 3)
@@ -284,7 +301,7 @@ def measure(task, names):
                 steps[name] = max(3, min(200, int(0.15e6 / us)))
             else:
                 taken[name].append(us)
-        k += STEPS
+        k += task.steps
     for name, way in ways.items():
         alone = []
         with way.around():
@@ -294,16 +311,16 @@ def measure(task, names):
                 way.step(k + i)
                 alone.append((time.perf_counter() - began) * 1e6)
         row["ways"][name].update(step_us=statistics.median(taken[name]), step_us_all=taken[name], host_us=statistics.median(alone))
-    if "ours" in ways:
-        row["report"] = ways["ours"].recorder.report()
-        audit = ways["ours"].recorder.loop.audit()
-        row["audit"] = audit and audit.text
+    for name, way in ways.items():
+        if way.recorder is not None:
+            audit = way.recorder.loop.audit()
+            row["ways"][name].update(report=way.recorder.report(), audit=audit and audit.text)
     for way in ways.values():
         way.close()
     return row
 
 
-def told(what, task, ways, steps=16):
+def told(what, task, ways, steps=24):
     """What each way says of a step that must not be replayed, and whether its results are right."""
     clean()
     way, found = eager(task), []
@@ -328,6 +345,20 @@ def told(what, task, ways, steps=16):
     return found
 
 
+def on_an_arena(arguments):
+    """The rows of the way that is relaxed, from a process for each size."""
+    rows = []
+    for size in arguments.sizes.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "rows.json")
+            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--ways", "eager,relaxed", "--accumulate", "0", "--rows-only",
+                            "--arena", str(QUARANTINE[size]), "--out", out], stdout=sys.stderr, check=False)
+            if os.path.exists(out):
+                with open(out, encoding="utf-8") as f:
+                    rows += json.load(f)["rows"]
+    return {row["task"]: row["ways"]["relaxed"] for row in rows}
+
+
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
@@ -350,12 +381,16 @@ def main():
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--accumulate", type=int, default=4, help="batches for each update in a row of its own; 0: no such row")
+    parser.add_argument("--arena", type=int, metavar="MIB", help="steps of ours have their memory from an arena with a quarantine of so much; only with --ways "
+                        "eager,ours,relaxed, since PyTorch's own graphs need PyTorch's own allocator")
     parser.add_argument("--rows-only", action="store_true", help="leave out what each way says")
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    if arguments.arena:
+        Task.memory = ArenaMemory(quarantine=arguments.arena << 20)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    names = arguments.ways.split(",")
+    names = [name for name in arguments.ways.split(",") if name != "relaxed" or arguments.arena]
     sizes, optimizers = arguments.sizes.split(","), arguments.optimizers.split(",")
     tasks = [Task(size, optimizer) for size in sizes for optimizer in optimizers]
     if arguments.accumulate:
@@ -370,9 +405,12 @@ def main():
             with open(arguments.out, "w", encoding="utf-8") as f:
                 json.dump(data, f, indent=1)
 
+    beside = on_an_arena(arguments) if "relaxed" in arguments.ways.split(",") and not arguments.arena else {}
     for task in tasks:
-        data["rows"].append(measure(task, names))
-        show(data["rows"][-1])
+        row = measure(task, names)
+        row["ways"].update({"relaxed": beside[task.name]} if task.name in beside else {})
+        data["rows"].append(row)
+        show(row)
         write()
     data["told"] = []
     if not arguments.rows_only:
@@ -385,7 +423,7 @@ def main():
         for words in case["line"] or ["says nothing"]:
             print(f"    {words}")
     wrong = [f"{row['task']}: {name}" for row in data["rows"] for name, way in row["ways"].items()
-             if "error" in way or (name in ("graph", "ours") and not way["identical"])]
+             if "error" in way or (name in ("graph", "ours", "relaxed") and not way["identical"])]
     wrong += [f"{case['what']}: ours" for case in data["told"] if case["way"] == "ours" and not (case.get("identical") and case["line"])]
     data["wrong"] = wrong
     write()

@@ -54,6 +54,8 @@ def main():
             by_value = arguments.broken == "rate"
             trainer = WithOptimizer(size, buffers, arguments.optimizer, rate_by_value=by_value, dropout=arguments.dropout)
 
+        trainer.mark = recorder.mark
+
         ## [feed]
         def feed(k):
             recorder.feed(buffers.x, xs[k % len(xs)])

@@ -44,6 +44,7 @@ class Trainer:
         torch.manual_seed(seed)
         self.model, self.buffers = GPT(size, dropout).cuda(), buffers
         self.forward = self.model  # To be replaced by a compiled one
+        self.mark = lambda stage: None  # Told which stage begins
         self.names = {parameter: name for name, parameter in self.model.named_parameters()}
 
 
@@ -60,10 +61,13 @@ class WithOptimizer(Trainer):
     def step(self):
         buffers, total = self.buffers, 0
         for x, y in zip(buffers.x, buffers.y):
+            self.mark("forward")
             with torch.autocast("cuda", torch.bfloat16):
                 loss = self.forward(x, y) / len(buffers.x)
+            self.mark("backward")
             loss.backward()
             total = total + loss.detach()
+        self.mark("update")
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -102,11 +106,14 @@ class Functional(Trainer):
         self.before = self.now if self.undoable else None
         parameters = {name: self.now[name] for name in self.names.values()}
         for x, y in zip(buffers.x, buffers.y):
+            self.mark("forward")
             with torch.autocast("cuda", torch.bfloat16):
                 loss = self.forward(parameters, x, y) / len(buffers.x)
+            self.mark("backward")
             gradients = torch.autograd.grad(loss, list(parameters.values()))
             sums = gradients if sums is None else [a + b for a, b in zip(sums, gradients)]
             total = total + loss.detach()
+        self.mark("update")
         with torch.no_grad():
             norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(sums)))
             scale = (MAX_NORM / (norm + 1e-6)).clamp(max=1.0)

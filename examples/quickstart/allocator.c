@@ -6,7 +6,8 @@
  *
  * All work goes to one stream, so a block may be handed out again at once: what is enqueued later runs later. The one exception
  * is a graph: it goes on using the blocks that it was recorded with. While a step records, blocks therefore come from a pool of
- * their own, which is covered by a pin and from which nobody else is served.
+ * their own, which is covered by a pin and from which nobody else is served. The library is told of each of them, so that it knows
+ * where in the pin one ends and the next begins.
  */
 #include "quickstart.h"
 
@@ -51,9 +52,8 @@ static int make(struct cache *cache, uint64_t bytes, struct block **block_out)
     return 0;
 }
 
-int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out)
+static int take(struct cache *cache, uint64_t bytes, struct block **block_out)
 {
-    bytes = cache_rounded(bytes);
     for (struct block **link = &cache->free[cache->private]; *link != NULL; link = &(*link)->next_free)
         if ((*link)->bytes == bytes) {
             *block_out = *link;
@@ -63,12 +63,21 @@ int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out
     return make(cache, bytes, block_out);
 }
 
-void cache_free(struct cache *cache, struct block *block)
+int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out)
+{
+    TRY(take(cache, cache_rounded(bytes), block_out));
+    if (!(*block_out)->pooled)
+        return 0;
+    return library(stepgraph_arena_note_alloc(cache->driver->session, (*block_out)->address, (*block_out)->bytes, NULL));
+}
+
+int cache_free(struct cache *cache, struct block *block)
 {
     if (block == NULL)
-        return;
+        return 0;
     block->next_free = cache->free[block->pooled];
     cache->free[block->pooled] = block;
+    return block->pooled ? library(stepgraph_arena_note_free(cache->driver->session, block->address)) : 0;
 }
 
 /* In every recording the same step is to get the same blocks, or recordings could not be compared. The first one took the blocks

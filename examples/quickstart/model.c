@@ -157,42 +157,68 @@ static int pin(struct model *model, stepgraph_role role, const char *name, uint6
     return library(stepgraph_pin_create(model->driver->session, &config, pin_out));
 }
 
-/* Lay out the activations one behind the other. With address 0 this only adds up their bytes. */
-static uint64_t lay_out(struct model *model, uint64_t address)
+/* Buffers one behind the other. */
+struct layout {
+    stepgraph_session *session; /* Told where each of them lies. NULL: this only adds up their bytes. */
+    uint64_t next;
+    int status;
+};
+
+static uint64_t take(struct layout *layout, uint64_t count)
+{
+    uint64_t address = layout->next, bytes = cache_rounded(count * sizeof(float));
+
+    if (layout->session != NULL && layout->status == 0)
+        layout->status = library(stepgraph_arena_note_alloc(layout->session, address, bytes, NULL));
+    layout->next += bytes;
+    return address;
+}
+
+static void lay_out(struct model *model, struct layout *layout)
 {
     const struct options *o = model->options;
-    uint64_t start = address, batch = (uint64_t)o->batch, vocabulary = (uint64_t)model->text->vocabulary;
+    uint64_t batch = (uint64_t)o->batch, vocabulary = (uint64_t)model->text->vocabulary;
     uint64_t hidden = batch * (uint64_t)o->width, embedded = batch * (uint64_t)o->context * (uint64_t)o->vector;
 
-#define TAKE(where, count)                                                                                                       \
-    do {                                                                                                                         \
-        (where) = address;                                                                                                       \
-        address += cache_rounded((count) * sizeof(float));                                                                       \
-    } while (0)
-
-    TAKE(model->target, batch * vocabulary);
-    TAKE(model->embedded, embedded);
+    model->target = take(layout, batch * vocabulary);
+    model->embedded = take(layout, embedded);
     for (int i = 0; i < o->layers; i++) {
         struct layer *layer = &model->layers[i];
         layer->x = i == 0 ? model->embedded : model->layers[i - 1].y;
-        TAKE(layer->z, hidden);
-        TAKE(layer->a, hidden);
-        TAKE(layer->inverse, batch);
-        TAKE(layer->y, hidden);
+        layer->z = take(layout, hidden);
+        layer->a = take(layout, hidden);
+        layer->inverse = take(layout, batch);
+        layer->y = take(layout, hidden);
     }
-    TAKE(model->logits, batch * vocabulary);
-    TAKE(model->d_logits, batch * vocabulary);
-    TAKE(model->row_loss, batch);
-    TAKE(model->stray_loss, 1);
-    TAKE(model->row_shared, batch);
-    TAKE(model->d_y, hidden);
-    TAKE(model->d_a, hidden);
-    TAKE(model->d_z, hidden);
-    TAKE(model->d_embedded, embedded);
+    model->logits = take(layout, batch * vocabulary);
+    model->d_logits = take(layout, batch * vocabulary);
+    model->row_loss = take(layout, batch);
+    model->stray_loss = take(layout, 1);
+    model->row_shared = take(layout, batch);
+    model->d_y = take(layout, hidden);
+    model->d_a = take(layout, hidden);
+    model->d_z = take(layout, hidden);
+    model->d_embedded = take(layout, embedded);
     for (int i = 0; i < model->parameter_count; i++)
-        TAKE(model->parameters[i].gradient, model->parameters[i].part[VALUE].bytes / sizeof(float));
-#undef TAKE
-    return address - start;
+        model->parameters[i].gradient = take(layout, model->parameters[i].part[VALUE].bytes / sizeof(float));
+}
+
+static uint64_t activation_bytes(const struct model *model)
+{
+    struct layout layout = {0};
+
+    lay_out((struct model *)model, &layout);
+    return layout.next;
+}
+
+static int pin_activations(struct model *model)
+{
+    struct layout layout = {.session = model->driver->session};
+
+    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "activations", activation_bytes(model), STEPGRAPH_TYPE_F32, &model->activations));
+    layout.next = stepgraph_pin_address(model->activations);
+    lay_out(model, &layout);
+    return layout.status;
 }
 
 /* What one step takes from the allocator at most: new value and moments of all parameters, and once more the value. */
@@ -213,8 +239,7 @@ static int pin_all_but_state(struct model *model)
     TRY(pin(model, STEPGRAPH_ROLE_FEED, "labels", (uint64_t)o->batch * sizeof(int), STEPGRAPH_TYPE_I32, &model->labels));
     TRY(pin(model, STEPGRAPH_ROLE_CELL, "rate", sizeof(float), STEPGRAPH_TYPE_F32, &model->rate));
     TRY(pin(model, STEPGRAPH_ROLE_OUTPUT, "loss", sizeof(float), STEPGRAPH_TYPE_F32, &model->loss));
-    TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "activations", lay_out(model, 0), STEPGRAPH_TYPE_F32, &model->activations));
-    lay_out(model, stepgraph_pin_address(model->activations));
+    TRY(pin_activations(model));
 
     TRY(pin(model, STEPGRAPH_ROLE_SCRATCH, "private pool", pool_bytes(model), STEPGRAPH_TYPE_F32, &model->pool));
     model->cache.pool = stepgraph_pin_address(model->pool);
@@ -236,7 +261,9 @@ int model_pin(struct model *model, const char *without)
         status = pin(model, STEPGRAPH_ROLE_STATE, tensor->name, tensor->bytes, STEPGRAPH_TYPE_F32, &tensor->pin);
         if (status != 0)
             goto done;
-        cache_free(&model->cache, tensor->block);
+        status = cache_free(&model->cache, tensor->block);
+        if (status != 0)
+            goto done;
         tensor->block = NULL;
         tensor->address = stepgraph_pin_address(tensor->pin);
     }
@@ -254,7 +281,7 @@ static int check_memory(const struct model *model)
 {
     size_t left, total;
     /* State twice, since it moves; activations; the pool. */
-    uint64_t need = 2 * model->state_bytes + lay_out((struct model *)model, 0) + pool_bytes(model);
+    uint64_t need = 2 * model->state_bytes + activation_bytes(model) + pool_bytes(model);
 
     TRY(driver_check(model->driver->memory_left(&left, &total), "cuMemGetInfo"));
     if (need > left)

@@ -35,6 +35,7 @@ static const struct {
     {"--vector", offsetof(struct options, vector), 1, 1024, "numbers per character"},
     {"--width", offsetof(struct options, width), 1, 16384, "numbers per hidden layer"},
     {"--layers", offsetof(struct options, layers), 1, 256, "hidden layers"},
+    {"--lanes", offsetof(struct options, lanes), 0, 64, "with --relax, nodes that may run at once; 0: as many as are fastest"},
     {"--check", offsetof(struct options, check), 3, 10000, "steps in the proof that the graph is right"},
 };
 
@@ -58,6 +59,7 @@ void options_help(void)
         "  --json     FILE   write the findings as data\n"
         "  --draw     FILE   write the graph for Graphviz: dot -Tsvg FILE\n"
         "  --trace    FILE   write the last steps as trace events, for Perfetto or chrome://tracing\n"
+        "  --relax           replay the step in the order that its memory needs, where that is faster\n"
         "  --break    WHAT   pin: leave one parameter without a pin; scalar: pass the learning rate by value; feed: copy the "
         "batch\n"
         "                    by a call that no graph records; output: write the loss elsewhere. Refused, by name\n"
@@ -117,6 +119,8 @@ static int read_option(struct options *options, const char *name, const char *va
         options->trace = value;
     } else if (strcmp(name, "--text") == 0) {
         options->text = value;
+    } else if (strcmp(name, "--relax") == 0) {
+        return fail(EXIT_INPUT, "--relax takes no value, not '%s'", value);
     } else {
         return fail(EXIT_INPUT, "there is no option '%s'; --help lists them", name);
     }
@@ -130,6 +134,11 @@ int options_read(struct options *options, int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options->help = true;
             return 0;
+        }
+
+        if (strcmp(argv[i], "--relax") == 0) {
+            options->relax = true;
+            continue;
         }
 
         /* Both --name value and --name=value. */

@@ -7,6 +7,7 @@
  *   train.c      the training, on a loop of the library's that decides which steps are launched, recorded and replayed
  *   story.c      what goes wrong without pins, and the proof that nothing does with them
  *   allocator.c  why parameters move: a caching allocator
+ *   relax.c      what makes replays faster than a chain of nodes: order by memory
  * The rest is plumbing: options.c text.c driver.c state.c report.c json.c main.c.
  *
  * Functions answer 0 or the exit status of the program, having said why on the standard error stream.
@@ -47,7 +48,7 @@ int library(stepgraph_status status);
 /* ---- options.c --------------------------------------------------------------------------------------------------- */
 
 struct options {
-    int steps, batch, context, vector, width, layers, check;
+    int steps, batch, context, vector, width, layers, check, lanes;
     double rate;
     uint64_t seed;
     const char *driver; /* auto, cuda or cusim */
@@ -56,6 +57,7 @@ struct options {
     const char *trace;  /* NULL: no trace */
     const char *text;   /* NULL: this project's documentation */
     bool break_pin, break_scalar, break_feed, break_output;
+    bool relax;
     bool help;
 };
 
@@ -138,7 +140,7 @@ struct cache {
 };
 
 int cache_allocate(struct cache *cache, uint64_t bytes, struct block **block_out);
-void cache_free(struct cache *cache, struct block *block);
+int cache_free(struct cache *cache, struct block *block);
 /* A recording begins, or is over: from here on blocks come from the private pool, or no longer do. */
 void cache_record(struct cache *cache, bool on);
 /* What an allocation of `bytes` really takes. */
@@ -288,12 +290,18 @@ int story_unpinned(struct model *model, struct findings *findings);
 /* The same over pinned parameters on the loop, until it replays; and prove that. Leaves the state as it was. */
 int story_pinned(struct model *model, stepgraph_loop *loop, struct findings *findings);
 
+/* ---- relax.c ----------------------------------------------------------------------------------------------------- */
+
+/* What this program tells the library of its kernels. */
+stepgraph_relax_config relax_config(const struct options *options);
+
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 
 void report_start(const struct model *model);
 void report_unpinned(const struct model *model, const struct findings *findings);
 void report_audit(const stepgraph_audit *audit);
 void report_check(const stepgraph_check *check);
+void report_relax(const stepgraph_relax *relax);
 void report_pinned(const struct findings *findings);
 void report_measured(const struct driver *driver, const struct measured *measured);
 /* Everything as data. */

@@ -117,6 +117,14 @@ void report_check(const stepgraph_check *check)
     fflush(stdout);
 }
 
+void report_relax(const stepgraph_relax *relax)
+{
+    printf("Relax    the step, once proven, was tried in the order that its memory needs:\n");
+    print_words(stepgraph_relax_text(relax), INT_MAX);
+    printf("\n");
+    fflush(stdout);
+}
+
 void report_pinned(const struct findings *findings)
 {
     printf("With pins\n"
@@ -304,6 +312,25 @@ static void json_check(struct json *json, const stepgraph_check *check)
     json_close(json, '}');
 }
 
+static void json_relax(struct json *json, const stepgraph_relax *relax)
+{
+    stepgraph_relax_summary summary = STEPGRAPH_RELAX_SUMMARY_INIT;
+
+    if (relax == NULL)
+        return;
+    stepgraph_relax_get_summary(relax, &summary);
+    json_open(json, "relax", '{');
+    json_truth(json, "identical", summary.identical == 1);
+    json_number(json, "lanes", summary.lanes);
+    json_number(json, "critical_path_before", (double)summary.path_recorded);
+    json_number(json, "critical_path_needed", (double)summary.path_needed);
+    json_number(json, "critical_path_after", (double)summary.path);
+    json_number(json, "barriers", (double)summary.barriers);
+    json_number(json, "step_us_before", summary.us_recorded);
+    json_number(json, "step_us", summary.us);
+    json_close(json, '}');
+}
+
 void report_json(FILE *file, const struct model *model, stepgraph_loop *loop, const struct findings *findings)
 {
     struct json json = {file, 0, false};
@@ -318,6 +345,7 @@ void report_json(FILE *file, const struct model *model, stepgraph_loop *loop, co
     json_measured(&json, &findings->measured);
     json_audit(&json, stepgraph_loop_audit(loop, 0));
     json_check(&json, stepgraph_loop_check(loop, 0));
+    json_relax(&json, stepgraph_loop_relax(loop, 0));
     json_comparison(&json, "unpinned", &findings->unpinned);
     json_comparison(&json, "pinned", &findings->pinned);
     json_open(&json, "loss", '{');

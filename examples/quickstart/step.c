@@ -167,16 +167,17 @@ static uint64_t *newest(struct tensor *tensor)
 
 /* A tensor has a new value, in a block of its own. Without a pin it *moves* there, and its old block goes back to the allocator,
  * as in any framework. With a pin the new value waits for the commit. */
-static void replace(struct model *model, struct tensor *tensor, struct block *block)
+static int replace(struct model *model, struct tensor *tensor, struct block *block)
 {
     if (tensor->pin != NULL) {
-        cache_free(&model->cache, tensor->fresh);
+        TRY(cache_free(&model->cache, tensor->fresh));
         tensor->fresh = block;
     } else {
-        cache_free(&model->cache, tensor->block);
+        TRY(cache_free(&model->cache, tensor->block));
         tensor->block = block;
         tensor->address = block->address;
     }
+    return 0;
 }
 
 static int optimizer(struct model *model)
@@ -202,7 +203,7 @@ static int optimizer(struct model *model)
                                      &first->address, &second->address, &p->gradient, rate, &decay, &beta1, &beta2,
                                      &p->weight_decay, &count}));
         for (int part = VALUE; part <= SECOND; part++)
-            replace(model, &p->part[part], fresh[part]);
+            TRY(replace(model, &p->part[part], fresh[part]));
     }
     return 0;
 }
@@ -218,7 +219,7 @@ static int retraction(struct model *model)
             continue;
         TRY(cache_allocate(&model->cache, value->bytes, &fresh));
         LAUNCH(retract, p->rows, newest(value), &fresh->address, &p->rows, &p->columns, &p->radius);
-        replace(model, value, fresh);
+        TRY(replace(model, value, fresh));
     }
     return 0;
 }
@@ -254,7 +255,7 @@ static int commit(struct model *model)
     }
     TRY(library(stepgraph_pin_commit_many(model->driver->session, n, model->commit_pins, model->commit_addresses)));
     for (size_t i = 0; i < model->tensor_count; i++) {
-        cache_free(&model->cache, model->tensors[i]->fresh);
+        TRY(cache_free(&model->cache, model->tensors[i]->fresh));
         model->tensors[i]->fresh = NULL;
     }
     return 0;

@@ -144,7 +144,8 @@ int story_unpinned(struct model *model, struct findings *findings)
 
 /* ---- with pins --------------------------------------------------------------------------------------------------- */
 
-/* Steps from the first one on, until the loop knows how to do them: it warms up, records two steps, compares them, and checks. */
+/* Steps from the first one on, until the loop knows how to do them: it warms up, records two steps, compares them, checks, and perhaps
+ * relaxes, and checks again. */
 static int start_up(struct model *model, stepgraph_loop *loop, struct findings *findings)
 {
     stepgraph_turn turn = STEPGRAPH_TURN_INIT;
@@ -155,6 +156,8 @@ static int start_up(struct model *model, stepgraph_loop *loop, struct findings *
         report_audit(stepgraph_loop_audit(loop, 0));
     if (stepgraph_loop_check(loop, 0) != NULL)
         report_check(stepgraph_loop_check(loop, 0));
+    if (stepgraph_loop_relax(loop, 0) != NULL)
+        report_relax(stepgraph_loop_relax(loop, 0));
     return loop_judge(loop, findings->refusal, sizeof findings->refusal);
 }
 
@@ -212,6 +215,15 @@ static int measure(struct model *model, stepgraph_loop *loop, struct measured *m
     return 0;
 }
 
+/* As recorded, or as a relaxed step needs it. */
+static int draw(stepgraph_step *step, const char *path)
+{
+    stepgraph_step_stats stats = STEPGRAPH_STEP_STATS_INIT;
+
+    TRY(library(stepgraph_step_get_stats(step, &stats)));
+    return library(stepgraph_step_draw(step, stats.lanes > 0 ? STEPGRAPH_DRAW_NEEDED : STEPGRAPH_DRAW_DOT, path));
+}
+
 int story_pinned(struct model *model, stepgraph_loop *loop, struct findings *findings)
 {
     struct state start;
@@ -219,7 +231,7 @@ int story_pinned(struct model *model, stepgraph_loop *loop, struct findings *fin
     TRY(state_save(model, &start));
     int result = start_up(model, loop, findings);
     if (result == 0 && model->options->draw != NULL)
-        result = library(stepgraph_step_draw(stepgraph_loop_step(loop, 0), STEPGRAPH_DRAW_DOT, model->options->draw));
+        result = draw(stepgraph_loop_step(loop, 0), model->options->draw);
 
     /* The loop has held replays against launches. Once more by hand, over more steps, for the story. */
     if (result == 0)

@@ -35,6 +35,7 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     const struct options *options = model->options;
     stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_relax_config relax = relax_config(options);
 
     check.feed = feed;
     check.enqueue = enqueue;
@@ -42,6 +43,8 @@ int loop_create(struct model *model, stepgraph_loop **loop_out)
     config.name = "train";
     config.flags = STEPGRAPH_LOOP_RESTORE; /* The warm-up runs train nothing. */
     config.check = &check;
+    if (options->relax) /* Once it is proven; and what comes of it is proven again. */
+        config.relax = &relax;
     if (options->trace != NULL)
         config.flags |= STEPGRAPH_LOOP_TRACE;
     if (!options->break_feed) /* Refuses a replay whose batch was not fed; and that is to come as far as the check. */

@@ -30,7 +30,7 @@ typedef struct stepgraph_arena_config {
     size_t size;               /**< sizeof(stepgraph_arena_config). */
     uint64_t bytes;            /**< Extent; at least 1. Rounded up to a multiple of 256. */
     uint64_t quarantine_bytes; /**< A freed block is handed out again once so many bytes were freed after it. 0: none wait. */
-    const char *name;          /**< For messages; copied. NULL: "arena". Unique among the session's pins and arenas. */
+    const char *name;          /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "arena". Unique among the session's pins and arenas. */
 } stepgraph_arena_config;
 
 /** Nothing set: bytes are the caller's to fill in. */
@@ -68,7 +68,7 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_destroy(stepgraph_arena *arena);
  *
  * @param[in]  arena        From where.
  * @param[in]  bytes        At least 1.
- * @param[in]  label        For messages; copied. NULL: none.
+ * @param[in]  label        For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: none.
  * @param[out] address_out  Set only on success.
  *
  * @retval STEPGRAPH_OK            The block is the caller's.
@@ -113,7 +113,7 @@ STEPGRAPH_API stepgraph_status stepgraph_arena_get_stats(const stepgraph_arena *
  * @param[in] session  The pool lies in one of its pins.
  * @param[in] address  Of the block.
  * @param[in] bytes    Its extent.
- * @param[in] label    For messages; copied. NULL: none.
+ * @param[in] label    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: none.
  *
  * @retval STEPGRAPH_OK            Noted.
  * @retval STEPGRAPH_ERR_ARGUMENT  No bytes, or the block overlaps one that is in use or lies in an arena, which notes its own.

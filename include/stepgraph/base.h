@@ -40,6 +40,10 @@ typedef enum stepgraph_status {
     STEPGRAPH_ERR_UNSUPPORTED = -11 /**< This driver or device cannot do it. */
 } stepgraph_status;
 
+/** Bytes that a name may have, of a pin, a step, a stage or whatever else; none of them may be a control character. Other names are refused, since
+ * messages and reports show them. */
+#define STEPGRAPH_NAME_MOST 255
+
 /** The name of @p status, as written in this header; "unknown status" for any other number. @threads{any} @capture{yes} @waits{never} */
 STEPGRAPH_API const char *stepgraph_status_name(stepgraph_status status);
 

@@ -146,11 +146,23 @@ typedef struct stepgraph_loop_config {
     const struct stepgraph_check_config *check; /**< With its @c enqueue set, what is checked before the first replay is checked by
                                   stepgraph_check_run() with these options, instead of by the loop's turns; @c first and @c audit are the loop's to
                                   set. Copied. NULL: by turns. */
-    const char *name;        /**< For messages; copied. NULL: "loop". */
+    const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "loop". */
+    const struct stepgraph_relax_config *relax; /**< Once a graph is proven, relax it with these options, and prove it again: its steps are checked as
+                                  before, and one that differs puts it back to what was recorded. Copied, but not what it points to, which lives
+                                  as long as the loop. NULL: graphs are replayed as they were recorded. */
+    stepgraph_status (*agree)(void *user, uint64_t k, uint64_t mine, uint64_t *largest_out); /**< For steps that several ranks do together,
+                                  with collectives in them: sets *largest_out to the largest @c mine of all ranks. The loop asks wherever its
+                                  own findings would decide how steps are done from step k on, and the worst finding of any rank decides for
+                                  all. Every rank is asked equally often and in the same order, as long as all begin the same steps with the
+                                  same keys, flags and options, and drop and cancel together; no replay asks. Called between steps, in the
+                                  thread of the turn, with nothing recording. It should give up after a while: what it answers then ends the
+                                  turn. Replays cannot be taken back, so a refused one ends the turn with an error too, instead of with
+                                  launches. Not together with @c check or @c relax. NULL: this process decides
+                                  alone. */
 } stepgraph_loop_config;
 
 /** All defaults. */
-#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+#define STEPGRAPH_LOOP_CONFIG_INIT { sizeof(stepgraph_loop_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /**
  * Make a loop. Makes no driver call.
@@ -160,7 +172,8 @@ typedef struct stepgraph_loop_config {
  * @param[out] loop_out  Set only on success; give it back with stepgraph_loop_destroy().
  *
  * @retval STEPGRAPH_OK            *loop_out is the caller's.
- * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a flag is unknown, or a number out of range.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a flag is unknown, a number out of range, or @c agree is set together with
+ *                                 @c check or @c relax.
  * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
@@ -229,7 +242,7 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  *                                 turn then.
  * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS. Begin the step again, and feed.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
- * @return Otherwise what the rewind callback answered.
+ * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed.
  *
  * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
  */
@@ -294,11 +307,14 @@ typedef struct stepgraph_loop_stats {
     uint32_t why;                              /**< and a #stepgraph_why: of the key of the last turn. */
     double seconds_saved;                      /**< Against launching all steps, from medians; 0 while either time is unknown. */
     char words[512];                           /**< Why steps of that key are not replayed; "". */
+    uint64_t relaxed;                          /**< Graphs alive that are replayed relaxed. */
+    uint64_t relax_refused;                    /**< Graphs that could not be relaxed. */
+    uint64_t relax_diverged;                   /**< Relaxed graphs that went back to what was recorded, since a check found other results. */
 } stepgraph_loop_stats;
 
 /** Empty counts. */
 #define STEPGRAPH_LOOP_STATS_INIT                                                                                                      \
-    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
+    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0 }
 
 /** Read the counts; at any time, also in a turn. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_loop_get_stats(const stepgraph_loop *loop, stepgraph_loop_stats *stats_out);
@@ -349,6 +365,11 @@ STEPGRAPH_API const stepgraph_audit *stepgraph_loop_audit(const stepgraph_loop *
 /** The last check of a key by stepgraph_check_run(); NULL: none. Borrowed until the next begin of a turn of that key. @threads{handle}
  *  @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API const stepgraph_check *stepgraph_loop_check(const stepgraph_loop *loop, uint64_t key);
+
+/** What relaxing the graph of a key found. Where it is replayed as recorded since it could not be relaxed, or since a check found other results, the
+ *  text says why and the numbers are those of an empty summary. NULL: not tried. Borrowed until the next begin of a turn of that key.
+ *  @threads{handle} @capture{yes} @waits{never} @since 0.1 */
+STEPGRAPH_API const struct stepgraph_relax *stepgraph_loop_relax(const stepgraph_loop *loop, uint64_t key);
 
 /** The step of a key: to draw it, or to read its stages and counts. Whatever changes its state is the loop's to call. NULL: none yet. Borrowed
  *  until the next begin of a turn of that key. @threads{handle} @capture{yes} @waits{never} @since 0.1 */

@@ -56,7 +56,7 @@ typedef struct stepgraph_pin_config {
     uint64_t bytes;   /**< Extent; at least 1. */
     uint64_t address; /**< Device address of memory to adopt; it must stay allocated while the pin lives. 0: the library allocates,
                            filled with zeros. */
-    const char *name; /**< For messages; copied. Must be set, and unique among the session's pins. */
+    const char *name; /**< For messages; copied. Must be set, and unique among the session's pins. At most #STEPGRAPH_NAME_MOST bytes. */
     uint32_t type;    /**< A #stepgraph_type, so that the checker can name values. 0: bytes. */
     uint32_t reserved; /**< 0. */
 } stepgraph_pin_config;
@@ -75,7 +75,7 @@ typedef struct stepgraph_pin_config {
  * @param[out] pin_out  Set only on success; give it back with stepgraph_pin_destroy().
  *
  * @retval STEPGRAPH_OK            *pin_out is the caller's.
- * @retval STEPGRAPH_ERR_ARGUMENT  No name, no bytes, an unknown role, an address that is no device memory of this session's device or
+ * @retval STEPGRAPH_ERR_ARGUMENT  No name or one that cannot be shown, no bytes, an unknown role, an address that is no device memory of this session's device or
  *                                 an extent beyond its allocation, a name that is taken, or a range that overlaps another pin (which
  *                                 is named).
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory.

@@ -71,9 +71,17 @@ enum {
     STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
     /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
     STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11,
+    /** Launch exactly the nodes that were recorded. By default a kernel of the library's stands in for each memset node, with the same bytes, value
+     *  and order, because memset nodes make launching a graph slow for the host. What looks at the graph sees what was recorded
+     *  in both cases. */
+    STEPGRAPH_STEP_AS_RECORDED = 1u << 12,
+    /** Let host functions have another argument in each recording: it is made for the recording, lives as long as the graph, and holds nothing
+     *  that changes from step to step, such as what NCCL has its network threads do. Where two recordings are compared, such an argument is a
+     *  fault otherwise. To be set together with #STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS. */
+    STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS = 1u << 13,
     /** Look for addresses at every byte of the kernels' arguments, not only at multiples of 8: packed structs have them elsewhere. For hosts with such
      *  kernels; it takes the audit several times as long. */
-    STEPGRAPH_STEP_SCAN_BYTES = 1u << 13
+    STEPGRAPH_STEP_SCAN_BYTES = 1u << 14
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */
@@ -82,7 +90,7 @@ typedef struct stepgraph_step_config {
     uint32_t flags;          /**< Bits STEPGRAPH_STEP_…, or 0. Unknown bits are refused. */
     uint32_t liveness_every; /**< Adopted memory is looked at before every replay whose number is a multiple of this. 0: 64, or the number of
                                   adopted allocations where there are more, so that a replay pays for one look, on average. */
-    const char *name;        /**< For messages; copied. NULL: "step". */
+    const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "step". */
 } stepgraph_step_config;
 
 /** All defaults. */
@@ -221,10 +229,10 @@ STEPGRAPH_API struct CUgraph_st *stepgraph_step_graph(const stepgraph_step *step
  * which it broke. In a run it splits time and launches by stage. Elsewhere it does nothing.
  *
  * @param[in] step   The step.
- * @param[in] stage  Copied. At most 63 stages.
+ * @param[in] stage  Copied; at most #STEPGRAPH_NAME_MOST bytes. At most 63 stages.
  *
  * @retval STEPGRAPH_OK            Noted.
- * @retval STEPGRAPH_ERR_ARGUMENT  No name, or too many stages.
+ * @retval STEPGRAPH_ERR_ARGUMENT  No name or one that cannot be shown, or too many stages.
  * @retval STEPGRAPH_ERR_CAPTURE   The recording broke in the stage before. Call stepgraph_step_end().
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
@@ -237,7 +245,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_mark(stepgraph_step *step, const c
  *
  * @param[in] step    Recording or running.
  * @param[in] stream  Another stream of the same context, non-blocking.
- * @param[in] name    For messages; copied.
+ * @param[in] name    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes.
  *
  * @retval STEPGRAPH_OK            Forked.
  * @retval STEPGRAPH_ERR_ARGUMENT  The session's own or the legacy stream, or one that is forked already.
@@ -310,10 +318,13 @@ typedef struct stepgraph_step_stats {
     uint64_t pin_bytes;                   /**< Bytes that they copy at each replay. */
     uint64_t unregistered;                /**< Addresses in the live graph that no pin covers. */
     uint64_t counted_kernels;             /**< Kernels that the host and the wrapper counted while recording. */
+    uint64_t sets_as_kernels;             /**< Sets among the nodes that are launched as kernels; see #STEPGRAPH_STEP_AS_RECORDED. The log says
+                                               why others are not. */
+    uint64_t lanes;                       /**< Of its relaxed replays; 0: it is replayed in the order that was recorded. See stepgraph_step_relax(). */
 } stepgraph_step_stats;
 
 /** An empty record. */
-#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_STEP_STATS_INIT { sizeof(stepgraph_step_stats), 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Read the counts. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_step_get_stats(const stepgraph_step *step, stepgraph_step_stats *stats_out);

@@ -20,7 +20,9 @@
 #include "check.h"
 #include "loop.h"
 #include "pin.h"
+#include "relax.h"
 #include "session.h"
 #include "step.h"
+#include "verify.h"
 
 #endif

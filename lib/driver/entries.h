@@ -68,10 +68,25 @@
     REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \
     REQUIRED(GraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *address)) \
     REQUIRED(GraphNodeGetDependencies, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *n)) \
+    REQUIRED(GraphNodeGetDependentNodes, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *n)) \
     REQUIRED(GraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *graph)) \
     REQUIRED(GraphNodeSetEnabled, 11060, (CUgraphExec exec, CUgraphNode node, unsigned int enabled)) \
     REQUIRED(GraphClone, 10000, (CUgraph *clone, CUgraph graph)) \
     REQUIRED(GraphNodeFindInClone, 10000, (CUgraphNode *found, CUgraphNode node, CUgraph clone)) \
+    REQUIRED(GraphCreate, 10000, (CUgraph *graph, unsigned int flags)) \
+    REQUIRED(GraphAddKernelNode, 12000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, \
+                                         const CUDA_KERNEL_NODE_PARAMS *params)) \
+    REQUIRED(GraphAddMemcpyNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, \
+                                         const CUDA_MEMCPY3D *params, CUcontext context)) \
+    REQUIRED(GraphAddMemsetNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, \
+                                         const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)) \
+    REQUIRED(GraphAddHostNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, \
+                                       const CUDA_HOST_NODE_PARAMS *params)) \
+    REQUIRED(GraphAddChildGraphNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, CUgraph child)) \
+    REQUIRED(GraphAddDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
+    REQUIRED(GraphRemoveDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
+    REQUIRED(GraphKernelNodeGetAttribute, 11000, (CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue *value)) \
+    REQUIRED(GraphKernelNodeCopyAttributes, 11000, (CUgraphNode to, CUgraphNode from)) \
     REQUIRED(GraphDestroyNode, 10000, (CUgraphNode node)) \
     REQUIRED(GraphInstantiateWithParams, 12000, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)) \
     REQUIRED(GraphExecUpdate, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)) \

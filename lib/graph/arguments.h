@@ -30,14 +30,26 @@ static inline void sg__arguments_open(sg__arguments *arguments)
     }
 }
 
-/* Argument i, or NULL where the node does not hold it. */
-static inline const unsigned char *sg__argument(const sg__arguments *arguments, uint32_t i)
+/* Argument i and how many of its bytes the node holds: the packed form may end within an argument, as that of NCCL does, whose kernels
+ * take 4096 bytes and are given as many as a collective needs. NULL where it holds none. */
+static inline const unsigned char *sg__argument(const sg__arguments *arguments, uint32_t i, size_t *bytes)
 {
-    size_t offset = arguments->layout->arguments[i].offset, bytes = arguments->layout->arguments[i].bytes;
+    size_t offset = arguments->layout->arguments[i].offset;
 
+    *bytes = arguments->layout->arguments[i].bytes;
     if (arguments->params.kernelParams != NULL)
         return arguments->params.kernelParams[i];
-    return arguments->packed != NULL && offset + bytes <= arguments->packed_bytes ? arguments->packed + offset : NULL;
+    if (arguments->packed == NULL || offset >= arguments->packed_bytes)
+        return NULL;
+    if (*bytes > arguments->packed_bytes - offset)
+        *bytes = arguments->packed_bytes - offset;
+    return arguments->packed + offset;
+}
+
+/* How far rows of `width` bytes reach, `pitch` bytes apart. */
+static inline uint64_t sg__reach(size_t width, size_t height, size_t depth, size_t pitch, size_t plane)
+{
+    return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
 }
 
 /* Where a copy begins in one of its operands. */

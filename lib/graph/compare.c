@@ -107,11 +107,14 @@ static stepgraph_status compare_arguments(comparison *c, const sg__layout *layou
         sg__arguments_open(&c->arguments[g]);
     }
     for (uint32_t i = 0; i < layout->n && status == STEPGRAPH_OK; i++) {
+        size_t held = layout->arguments[i].bytes, bytes;
         bool there = true;
-        for (size_t g = 0; g < c->n; g++)
-            there &= (c->pieces[g] = sg__argument(&c->arguments[g], i)) != NULL;
-        if (there)
-            status = compare_argument(c, i, layout->arguments[i].bytes);
+        for (size_t g = 0; g < c->n; g++) {
+            there &= (c->pieces[g] = sg__argument(&c->arguments[g], i, &bytes)) != NULL;
+            held = bytes < held ? bytes : held;
+        }
+        if (there) /* What only some of them hold says nothing. */
+            status = compare_argument(c, i, held);
     }
     return status;
 }
@@ -124,9 +127,7 @@ static bool is_alike(comparison *c, size_t node)
     for (size_t g = 0; g < c->n; g++)
         if (first->print == 0 || c->graphs[g]->nodes[node].print != first->print)
             return false;
-    c->bytes += SHAPE_WORDS * 4;
-    for (uint16_t i = 0; i < first->layout->n; i++)
-        c->bytes += first->layout->arguments[i].bytes;
+    c->bytes += SHAPE_WORDS * 4 + first->bytes;
     return true;
 }
 

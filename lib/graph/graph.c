@@ -96,13 +96,16 @@ static bool is_settled(const reader *r, uint64_t value, uint32_t mark)
 /* Keep what may be an address in it, and put all of it into the node's print. */
 static stepgraph_status read_argument(const reader *r, const sg__arguments *arguments, uint16_t index, uint64_t *print)
 {
-    const unsigned char *argument = sg__argument(arguments, index);
-    const size_t bytes = arguments->layout->arguments[index].bytes;
+    size_t bytes;
+    const unsigned char *argument = sg__argument(arguments, index, &bytes);
     const uint64_t place = (uint64_t)index << 32;
     const uint32_t mark = bytes > SG__SMALL_STRUCT ? 0 : SG__VALUE_SET;
     stepgraph_status status = STEPGRAPH_OK;
     uint64_t value, sum = *print;
     size_t at = 0;
+
+    if (argument != NULL)
+        r->out->nodes[r->out->n_nodes - 1].bytes += (uint32_t)bytes;
 
     for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
         memcpy(&value, argument + at, sizeof value);
@@ -150,12 +153,6 @@ fail:
 
 /* ---- the other nodes that hold addresses ------------------------------------------------------------------------- */
 
-/* How far rows of `width` bytes reach, `pitch` bytes apart. */
-static uint64_t reach(size_t width, size_t height, size_t depth, size_t pitch, size_t plane)
-{
-    return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
-}
-
 /* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
 static sg__graph_word operand(sg__word_place place, CUmemorytype type, uint64_t start, uint64_t bytes)
 {
@@ -172,10 +169,10 @@ static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, 
     status = STEPGRAPH_OK;
     if (params.srcMemoryType != CU_MEMORYTYPE_ARRAY)
         status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, sg__copy_source(&params),
-                                       reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
+                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
     if (status == STEPGRAPH_OK && params.dstMemoryType != CU_MEMORYTYPE_ARRAY)
         status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, sg__copy_destination(&params),
-                                       reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
+                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
 fail:
     return status;
 }
@@ -188,7 +185,7 @@ static stepgraph_status read_set(const sg__driver *driver, CUgraphNode handle, s
     memset(&params, 0, sizeof params);
     SG__CU(driver, GraphMemsetNodeGetParams, handle, &params);
     return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst, .type = CU_MEMORYTYPE_DEVICE,
-                                          .bytes = reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
+                                          .bytes = sg__reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
 
 fail:
     return status;
@@ -335,9 +332,10 @@ stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *
         SG__CU(driver, GraphKernelNodeGetParams, graph->nodes[i].handle, &arguments.params);
         sg__arguments_open(&arguments);
         for (uint16_t k = 0; k < arguments.layout->n && status == STEPGRAPH_OK; k++) {
-            const unsigned char *bytes = sg__argument(&arguments, k);
+            size_t n;
+            const unsigned char *bytes = sg__argument(&arguments, k, &n);
             if (bytes != NULL)
-                status = visit(user, i, k, bytes, arguments.layout->arguments[k].bytes);
+                status = visit(user, i, k, bytes, n);
         }
     }
     return status;

@@ -28,6 +28,7 @@ typedef struct sg__graph_node {
     CUfunction function; /* Of a kernel node. */
     const sg__layout *layout; /* Of its kernel, with the name; NULL of other nodes. */
     uint64_t print;      /* Of a kernel node whose arguments were read: kernel, shape and arguments in one number. 0: of none. */
+    uint32_t bytes;      /* Of those arguments, as many as the node holds. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */

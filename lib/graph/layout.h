@@ -31,6 +31,8 @@ typedef struct sg__layouts {
 sg__name *sg__name_ask(const sg__driver *driver, CUfunction function);
 sg__name *sg__name_hold(sg__name *name);
 void sg__name_drop(sg__name *name);
+/* As the driver tells it: that of a C++ kernel is mangled. */
+const char *sg__name_raw(const sg__name *name);
 /* Readable also where it is a C++ name: whole, and shortened to what fits into a line. Any thread may ask. */
 const char *sg__name_whole(sg__name *name);
 const char *sg__name_short(sg__name *name);

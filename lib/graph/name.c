@@ -169,6 +169,11 @@ static void make_readable(sg__name *name)
     pthread_mutex_unlock(&readable_lock);
 }
 
+const char *sg__name_raw(const sg__name *name)
+{
+    return name->raw;
+}
+
 const char *sg__name_whole(sg__name *name)
 {
     make_readable(name);

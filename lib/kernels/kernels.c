@@ -20,7 +20,7 @@ stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels
         const char *name;
     } all[] = {
         {&kernels->commit, "stepgraph_commit"},     {&kernels->copy, "stepgraph_copy"},
-        {&kernels->fill, "stepgraph_fill"},
+        {&kernels->fill, "stepgraph_fill"},         {&kernels->set, "stepgraph_set"},
         {&kernels->compare, "stepgraph_compare"},   {&kernels->compare_filled, "stepgraph_compare_filled"},
         {&kernels->distance, "stepgraph_distance"}, {&kernels->flip, "stepgraph_flip"},
         {&kernels->repeat, "stepgraph_repeat"},     {&kernels->delay, "stepgraph_delay"},
@@ -114,6 +114,47 @@ CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, 
     void *arguments[] = {&table, &count, &all};
 
     return launch(driver, kernels, kernels->copy, stream, chunks, arguments);
+}
+
+bool sg__kernels_can_set(const CUDA_MEMSET_NODE_PARAMS *set)
+{
+    unsigned int element = set->elementSize;
+
+    return (element == 1 || element == 2 || element == 4) && set->width > 0 && set->height > 0 && set->dst % element == 0 &&
+           (set->height == 1 || set->pitch % element == 0) && (element == 4 || set->value >> 8 * element == 0);
+}
+
+void sg__kernels_set(const sg__kernels *kernels, CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set, sg__set_launch *out)
+{
+    uint64_t blocks = blocks_of((set->width * set->elementSize + 15) / 16 * set->height);
+
+    *out = (sg__set_launch){.to = set->dst, .pitch = set->pitch, .value = set->value, .element = set->elementSize, .width = set->width,
+                            .height = set->height};
+    out->arguments[0] = &out->to;
+    out->arguments[1] = &out->pitch;
+    out->arguments[2] = &out->value;
+    out->arguments[3] = &out->element;
+    out->arguments[4] = &out->width;
+    out->arguments[5] = &out->height;
+    out->params = (CUDA_KERNEL_NODE_PARAMS){.func = kernels->set,
+                                            .gridDimX = blocks < kernels->max_blocks ? (unsigned int)blocks : kernels->max_blocks,
+                                            .gridDimY = 1,
+                                            .gridDimZ = 1,
+                                            .blockDimX = THREADS,
+                                            .blockDimY = 1,
+                                            .blockDimZ = 1,
+                                            .kernelParams = out->arguments,
+                                            .ctx = context};
+}
+
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks)
+{
+    unsigned int count = (unsigned int)n;
+    unsigned long long all = chunks;
+    void *arguments[] = {&table, &count, &all};
+
+    return launch(driver, kernels, kernels->fill, stream, chunks, arguments);
 }
 
 CUresult sg__kernels_compare(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,

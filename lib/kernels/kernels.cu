@@ -1,33 +1,11 @@
 /*
  * The library's own device kernels: commit many pins in one launch; copy, fill and compare many ranges, and what the checker needs besides.
  *
- * The checker's work is cut into chunks of SG__CHUNK_BYTES. A block takes chunks in turn (grid stride) and finds the range a chunk belongs to by
- * binary search in the table, so one large range spreads over the whole card and a thousand small ones need one launch.
+ * The checker's work is cut into chunks; see chunks.h.
  * Compiled to PTX for the card, and by the host compiler for cusim: no shared memory, no warp intrinsics.
  */
+#include "chunks.h"
 #include "elements.h"
-#include "ranges.h"
-
-/* The range that holds chunk number `chunk`: the last one whose first_chunk is not beyond it. */
-static __device__ const sg__range *range_of_chunk(const sg__range *ranges, unsigned int n, unsigned long long chunk)
-{
-    unsigned int low = 0, high = n;
-
-    while (high - low > 1) {
-        unsigned int middle = low + (high - low) / 2;
-        if (ranges[middle].first_chunk <= chunk)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &ranges[low];
-}
-
-static __device__ unsigned long long chunk_bytes(const sg__range *range, unsigned long long offset)
-{
-    unsigned long long left = range->bytes - offset;
-    return left < SG__CHUNK_BYTES ? left : SG__CHUNK_BYTES;
-}
 
 /* Copy b to a for every range. Ranges must not overlap. 16 bytes a thread where both sides allow it. */
 extern "C" __global__ void stepgraph_copy(const sg__range *ranges, unsigned int n, unsigned long long chunks)
@@ -98,6 +76,46 @@ extern "C" __global__ void stepgraph_fill(const sg__range *ranges, unsigned int 
         }
         for (unsigned long long i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x)
             to[i] = (unsigned char)range->b;
+    }
+}
+
+/* Set rows of `width` elements, `pitch` bytes apart, to the lowest bytes of value: what a memset node does. An element has 1, 2 or 4 bytes, and
+ * rows begin at multiples of it. 16 bytes a thread where all rows begin alike. */
+extern "C" __global__ void stepgraph_set(unsigned char *to, unsigned long long pitch, unsigned int value, unsigned int element,
+                                         unsigned long long width, unsigned long long height)
+{
+    unsigned int shift = element >> 1; /* Of 1, 2 and 4: 0, 1 and 2. */
+    unsigned long long row_bytes = width << shift, before = row_bytes, wide = 0, units;
+    sg__vec16 pattern;
+
+    pattern.low = element == 1 ? (value & 0xff) * 0x0101010101010101ull
+                : element == 2 ? (value & 0xffff) * 0x0001000100010001ull
+                               : value * 0x0000000100000001ull;
+    pattern.high = pattern.low;
+    if (height == 1 || (pitch & 15) == 0) {
+        before = (16 - ((unsigned long long)to & 15)) & 15;
+        before = before < row_bytes ? before : row_bytes;
+        wide = (row_bytes - before) / 16;
+    }
+    /* A unit of a row: first the elements up to a multiple of 16, then 16 bytes each, then the elements that are left. */
+    units = (before >> shift) + wide + ((row_bytes - before - 16 * wide) >> shift);
+    before >>= shift;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < units * height;
+         i += (unsigned long long)gridDim.x * blockDim.x) {
+        unsigned long long row = height > 1 ? i / units : 0, unit = i - row * units;
+        unsigned char *at = to + row * pitch;
+
+        if (unit >= before && unit - before < wide) {
+            *(sg__vec16 *)(at + (before << shift) + 16 * (unit - before)) = pattern;
+            continue;
+        }
+        at += unit < before ? unit << shift : (before << shift) + 16 * wide + ((unit - before - wide) << shift);
+        if (element == 1)
+            *at = (unsigned char)value;
+        else if (element == 2)
+            *(unsigned short *)at = (unsigned short)value;
+        else
+            *(unsigned int *)at = value;
     }
 }
 

@@ -2,12 +2,14 @@
 #ifndef STEPGRAPH_KERNELS_KERNELS_H
 #define STEPGRAPH_KERNELS_KERNELS_H
 
+#include <stdbool.h>
+
 #include "../driver/driver.h"
 #include "ranges.h"
 
 typedef struct sg__kernels {
     CUmodule module;
-    CUfunction commit, copy, fill, compare, compare_filled, distance, flip, repeat, delay;
+    CUfunction commit, copy, fill, set, compare, compare_filled, distance, flip, repeat, delay;
     unsigned int max_blocks; /* Enough to fill the device; more chunks than this share blocks. */
 } sg__kernels;
 
@@ -29,6 +31,23 @@ uint64_t sg__ranges_number(sg__range *ranges, size_t n);
 
 /* Copy n ranges whose table stands at `table` in device memory. */
 CUresult sg__kernels_copy(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
+                          uint64_t chunks);
+
+/* The launch that does what a memset node does; params.kernelParams points into it, so it stays where it is. */
+typedef struct sg__set_launch {
+    CUDA_KERNEL_NODE_PARAMS params;
+    CUdeviceptr to;
+    unsigned long long pitch, width, height;
+    unsigned int value, element;
+    void *arguments[6];
+} sg__set_launch;
+
+/* Whether the kernel can do it: rows begin at multiples of the element, and the value fits into it. */
+bool sg__kernels_can_set(const CUDA_MEMSET_NODE_PARAMS *set);
+void sg__kernels_set(const sg__kernels *kernels, CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set, sg__set_launch *out);
+
+/* Fill n ranges with the byte that is their b. */
+CUresult sg__kernels_fill(const sg__driver *driver, const sg__kernels *kernels, CUstream stream, CUdeviceptr table, size_t n,
                           uint64_t chunks);
 
 /* Compare them; `found` is n sg__difference, set to {0, all ones}. */

@@ -195,7 +195,7 @@ static const char *verdict(const bench_row *row)
     if (bench_software || row->kind == BENCH_NO_TARGET)
         return NULL;
     if (row->kind == BENCH_RATIO)
-        return ratio_of(row) <= row->target ? "met" : "missed";
+        return ratio_of(row) <= row->target ? "met" : difference->low > (row->target - 1) * row->pair.raw.median ? "missed" : "open";
     if (row->kind == BENCH_VALUE)
         return row->pair.ours.median <= row->target ? "met" : "missed";
     return difference->median <= row->target ? "met" : difference->low > row->target ? "missed" : "open";

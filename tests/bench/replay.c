@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-enum { MOST_PINS = 1000 };
+enum { MOST_PINS = 1000, RAW_SLOTS = 16 };
 
 struct replay {
     stepgraph_step *step;
@@ -20,7 +20,9 @@ struct replay {
     unsigned feeds;
     stepgraph_pin **pins;
     CUdeviceptr raw_device;
-    float *raw_host;
+    float *raw_host; /* RAW_SLOTS times. */
+    unsigned raw_slot;
+    CUevent raw_fence[2];
 };
 
 static unsigned burst_of(unsigned nodes)
@@ -157,7 +159,9 @@ static void make_feeds(struct replay *r, unsigned n)
         r->pins[i] = bench_pin(session, STEPGRAPH_ROLE_CELL, 0, 4, name);
     }
     CU(MemAlloc(&r->raw_device, 16 * (size_t)n));
-    CU(MemHostAlloc((void **)&r->raw_host, 16 * (size_t)n, 0));
+    CU(MemHostAlloc((void **)&r->raw_host, 16 * (size_t)n * RAW_SLOTS, 0));
+    for (int i = 0; i < 2; i++)
+        CU(EventCreate(&r->raw_fence[i], CU_EVENT_DISABLE_TIMING));
 }
 
 static void drop_feeds(struct replay *r)
@@ -167,6 +171,8 @@ static void drop_feeds(struct replay *r)
     free(r->pins);
     CU(MemFree(r->raw_device));
     CU(MemFreeHost(r->raw_host));
+    for (int i = 0; i < 2; i++)
+        CU(EventDestroy(r->raw_fence[i]));
 }
 
 static void feed_all(const struct replay *r, float value)
@@ -192,18 +198,27 @@ static double ours_fed(void *user)
     return us / 8;
 }
 
-/* One copy of as many bytes and one launch. */
+/* One copy and one launch, from slots that are fenced as ours are: without, the host would overwrite what a queued copy has yet to read. */
+static void raw_step(struct replay *r, size_t bytes)
+{
+    unsigned slot = r->raw_slot++ % RAW_SLOTS;
+
+    CU(MemcpyHtoDAsync(r->raw_device, r->raw_host + slot * 4 * (size_t)r->feeds, bytes, stream));
+    if (slot % (RAW_SLOTS / 2) == RAW_SLOTS / 2 - 1)
+        CU(EventRecord(r->raw_fence[slot / (RAW_SLOTS / 2)], stream));
+    CU(GraphLaunch(r->exec, stream));
+}
+
 static double raw_fed(void *user)
 {
-    const struct replay *r = user;
+    struct replay *r = user;
     double us = 0;
 
     for (unsigned i = 0; i < 8; i++) {
         double start;
         feed_all(r, (float)i); /* Untimed, so that both find the device as idle. The values wait for our next turn. */
         start = bench_now_us();
-        CU(MemcpyHtoDAsync(r->raw_device, r->raw_host, 16 * (size_t)r->feeds, stream));
-        CU(GraphLaunch(r->exec, stream));
+        raw_step(r, 16 * (size_t)r->feeds);
         us += bench_now_us() - start;
     }
     bench_sync();
@@ -253,15 +268,14 @@ static double ours_one_fed(void *user)
 
 static double raw_one_fed(void *user)
 {
-    const struct replay *r = user;
+    struct replay *r = user;
     double us = 0;
 
     for (unsigned i = 0; i < 8; i++) {
         double start;
         OK(stepgraph_pin_feed_f32(r->pins[r->feeds / 2], (float)i));
         start = bench_now_us();
-        CU(MemcpyHtoDAsync(r->raw_device, r->raw_host, 4, stream));
-        CU(GraphLaunch(r->exec, stream));
+        raw_step(r, 4);
         us += bench_now_us() - start;
     }
     bench_sync();

@@ -34,6 +34,10 @@
     _Static_assert(__builtin_types_compatible_p(CUresult(*) args, CF_TYPE(field, version)), #field " at " #version);
 #define CF_TYPE(field, version) PFN_cu##field##_v##version
 #define PFN_cuGraphGetEdges_10000_v10000 PFN_cuGraphGetEdges_v10000
+#define PFN_cuGraphNodeGetDependencies_10000_v10000 PFN_cuGraphNodeGetDependencies_v10000
+#define PFN_cuGraphNodeGetDependentNodes_10000_v10000 PFN_cuGraphNodeGetDependentNodes_v10000
+#define PFN_cuGraphAddDependencies_10000_v10000 PFN_cuGraphAddDependencies_v10000
+#define PFN_cuGraphRemoveDependencies_10000_v10000 PFN_cuGraphRemoveDependencies_v10000
 
 CF_DRIVER_TABLE(CHECK)
 

@@ -62,7 +62,7 @@ struct job {
 /* One list per theme, ended by an entry without id. */
 extern const struct job capture_mode_rule_jobs[], capture_end_jobs[], fork_event_jobs[], argument_jobs[], copy_jobs[],
     memory_node_jobs[], update_jobs[], node_param_jobs[], lifetime_jobs[], host_memory_jobs[], pointer_jobs[], vmm_jobs[],
-    symbol_jobs[], context_jobs[], loading_jobs[], graph_jobs[];
+    symbol_jobs[], context_jobs[], loading_jobs[], graph_jobs[], rewrite_jobs[];
 /* One job per call, made from the table of calls. */
 const struct job *capture_mode_jobs(void);
 

@@ -189,11 +189,18 @@
       const CUgraphEdgeData *, size_t)) \
     E(GraphRemoveDependencies, "cuGraphRemoveDependencies", 12030, (CUgraph, const CUgraphNode *, \
       const CUgraphNode *, const CUgraphEdgeData *, size_t)) \
+    E(GraphNodeGetDependencies_10000, "cuGraphNodeGetDependencies", 10000, (CUgraphNode, CUgraphNode *, size_t *)) \
+    E(GraphNodeGetDependentNodes_10000, "cuGraphNodeGetDependentNodes", 10000, (CUgraphNode, CUgraphNode *, size_t *)) \
+    E(GraphAddDependencies_10000, "cuGraphAddDependencies", 10000, (CUgraph, const CUgraphNode *, const CUgraphNode *, size_t)) \
+    E(GraphRemoveDependencies_10000, "cuGraphRemoveDependencies", 10000, (CUgraph, const CUgraphNode *, const CUgraphNode *, \
+      size_t)) \
     E(GraphDestroyNode, "cuGraphDestroyNode", 10000, (CUgraphNode)) \
     E(GraphAddKernelNode, "cuGraphAddKernelNode", 12000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, \
       const CUDA_KERNEL_NODE_PARAMS *)) \
     E(GraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, \
       const CUDA_MEMCPY3D *, CUcontext)) \
+    E(GraphAddMemsetNode, "cuGraphAddMemsetNode", 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, \
+      const CUDA_MEMSET_NODE_PARAMS *, CUcontext)) \
     E(GraphAddEmptyNode, "cuGraphAddEmptyNode", 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t)) \
     E(GraphAddChildGraphNode, "cuGraphAddChildGraphNode", 10000, (CUgraphNode *, CUgraph, const CUgraphNode *, \
       size_t, CUgraph)) \

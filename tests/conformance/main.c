@@ -33,7 +33,7 @@ enum { SECONDS_PER_FACT = 15, SECONDS_TO_START = 60, MAX_RUNNING = 64 };
 static const struct job *const themes[] = {
     capture_mode_rule_jobs, capture_end_jobs, fork_event_jobs,  argument_jobs, copy_jobs, memory_node_jobs, update_jobs,
     node_param_jobs,        lifetime_jobs,    host_memory_jobs, pointer_jobs,  vmm_jobs,  symbol_jobs,      context_jobs,
-    loading_jobs,           graph_jobs,
+    loading_jobs,           graph_jobs,       rewrite_jobs,
 };
 
 static struct {

@@ -6,10 +6,12 @@
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
     loop          steps are launched, recorded, checked and replayed there
     recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
+    arena         and with an arena as PyTorch's memory
 """
 import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -226,6 +228,7 @@ def recorder():
     def run(k):
         """A step that draws once: what it draws is the offset, by value where it is launched, from the word where it is recorded."""
         calls.append(k)
+        made.mark("copies")
         if faults.pop("run", None) == k:
             raise KeyError("broken")
         trainer.run()
@@ -237,7 +240,7 @@ def recorder():
             fake_torch.driver.write(drawn.address, ctypes.byref(ctypes.c_uint64(state.offset)), 8)
             state.offset += 12
         if "keep" in faults:
-            kept.append(made.pool.allocate())
+            kept.append(made.memory.pool.allocate())
 
     def step(k, **options):
         turn = made.step(k, feed, run, **options)
@@ -265,6 +268,7 @@ def recorder():
         kinds = [step(k) for k in range(40)]
         check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
         check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")
+        check(re.search(r"copies +[\d.]+ +[\d.]+ +\d+ +\d+", made.report()), made.report())
         check(calls == sorted(calls) and calls.count(1) == 2 and len(calls) < 20, f"run() was called for {calls}")
 
         faults["feed"] = 40
@@ -296,7 +300,54 @@ def recorder():
     made.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder)}[what]()
+def arena():
+    """Steps whose temporaries come from an arena of the library's, through the allocator that takes PyTorch's place."""
+    import fake_torch
+
+    library = stepgraph.Library(path)
+    fake_torch.use(stepgraph.Session(library))
+    from stepgraph.pytorch import Recorder
+    from stepgraph.pytorch_memory import ArenaMemory
+
+    memory = ArenaMemory(library, quarantine=1024)
+    allocate, free = fake_torch.installed
+    check(allocate(0, 0, None) is None, "no bytes were allocated")
+    made = Recorder(library, memory=memory, flags=library.LOOP_IGNORE_CLOCK)
+    trainer, used, kept = Trainer(made.session), {True: set(), False: set()}, []
+
+    def run(k):
+        blocks = [allocate(700, 0, None) for _ in range(3)]
+        used[memory.recording].update(blocks)
+        session = made.session
+        check(trainer.copy(blocks[0], trainer.pins["x"].address, trainer.extent, session.stream) == 0, "a copy was refused")
+        trainer.run()
+        check(trainer.copy(trainer.pins["seen"].address, trainer.pins["seen"].address, 1, session.stream) == 0, "a copy was refused")
+        for block in blocks:
+            free(block, 700, 0, None)
+        if k >= 30:
+            kept.append(allocate(100, 0, None))
+
+    with made:
+        for k in range(30):
+            turn = made.step(k, trainer.feed, run)
+            trainer.expect(k)
+        stats = library.filled("arena_get_stats", "arena_stats", memory.arena)
+        inside = range(stats.address, stats.address + stats.bytes)
+        check(turn.kind == library.TURN_REPLAY, made.report())
+        check(used[True] and all(block in inside for block in used[True]), f"recorded: {used[True]}, and the arena is {inside}")
+        check(len(used[False]) == 3 and not any(block in inside for block in used[False]), f"launched: {used[False]}")
+        check(stats.blocks == 0 and stats.peak == 3 * 1024, f"{stats.blocks} blocks left, {stats.peak} bytes at most")
+        made.loop.drop(0, "a test")
+        said = []
+        made._log = lambda level, line: said.append(line)
+        for k in range(30, 40):
+            turn = made.step(k, trainer.feed, run, key=1)
+            trainer.expect(k)
+        check(turn.kind == library.TURN_FRESH and any("keeps" in line for line in said), f"{turn.kind}: {said}")
+    made.close()
+
+
+{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder, arena)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

@@ -13,7 +13,7 @@ except ImportError as error:
     cases.skip(f"no PyTorch: {error}")
 if not torch.cuda.is_available():
     cases.skip("no card that PyTorch can use")
-import stepgraph.pytorch  # noqa: E402
+import stepgraph.pytorch_memory  # noqa: E402
 
 
 def open_session():
@@ -52,7 +52,7 @@ def in_place(stream, pool):
     """All that is enqueued goes to the stream, all that is allocated comes from the pool, and nothing is left to chance."""
     gc.collect()
     torch.cuda.synchronize()
-    with torch.cuda.stream(stream), stepgraph.pytorch.in_place(pool):
+    with torch.cuda.stream(stream), stepgraph.pytorch_memory.in_place(pool):
         yield
 
 

@@ -2,5 +2,6 @@
 #include <cusim/kernel.h>
 
 #include "check.cu"
+#include "hidden.cu"
 #include "kernels.cu"
-#include "kernels_pack.h" /* CUSIM_PACK(...) with every kernel of both */
+#include "kernels_pack.h" /* CUSIM_PACK(...) with every kernel of all */

@@ -14,6 +14,7 @@ static CUcontext primary;
 static unsigned skipped;
 static void (*control_fail)(const char *, unsigned, int);
 static unsigned long (*control_calls)(const char *);
+static void (*control_seed)(unsigned long long seed);
 static const char *failing[64]; /* Entries that may still be set to fail. Names are literals. */
 static unsigned failing_count;
 
@@ -38,6 +39,7 @@ static void find_controls(void)
         return;
     *(void **)&control_fail = dlsym(driver, "cusim_fail");
     *(void **)&control_calls = dlsym(driver, "cusim_calls");
+    *(void **)&control_seed = dlsym(driver, "cusim_set_seed");
 }
 
 int unit_has_controls(void)
@@ -59,6 +61,12 @@ void no_driver_fails(void)
 {
     while (failing_count)
         control_fail(failing[--failing_count], 0, 0);
+}
+
+void driver_seed(unsigned long long seed)
+{
+    if (unit_has_controls())
+        control_seed(seed);
 }
 
 unsigned long driver_calls(const char *entry)
@@ -260,6 +268,7 @@ static void teardown(void)
 
     unit_leaves_objects(0);
     no_driver_fails();
+    driver_seed(0);
     while ((item = next_kept(STEPS)))
         stepgraph_step_destroy(item);
     while ((item = next_kept(PINS)))

@@ -201,6 +201,30 @@ START_TEST(pointers_through_extra_are_found)
 }
 END_TEST
 
+/* 32 of the 40 bytes of the first argument, and none of the others. */
+START_TEST(pointers_in_an_argument_that_is_passed_in_part_are_found)
+{
+    struct Inner in = {.n = 1};
+    size_t bytes = 32;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &in, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    CUdeviceptr buffers[2] = {device_make(64), device_make(64)};
+    stepgraph_step *steps[2];
+    stepgraph_audit *report = NULL;
+
+    use_pin();
+    in.p = pin;
+    for (int i = 0; i < 2; i++) {
+        in.tail[1] = buffers[i];
+        steps[i] = recording(i == 0 ? "first" : "second", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+        CU(LaunchKernel(made_for.inner, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+        ck_assert_uint_eq(NOTED(ready(steps[i]), UNREGISTERED, 0, "inner", 0, 24, "pin it", "arg 0 +24").before, buffers[i]);
+    }
+    OK(stepgraph_audit_compare(steps[0], steps[1], NULL, &report));
+    ck_assert_uint_eq(FOUND(report, MOVED_POINTER, 0, "inner", 0, 24, "pin it", "arg 0 +24").after, buffers[1]);
+    stepgraph_audit_destroy(report);
+}
+END_TEST
+
 /* A graph of its own, added to the one that is being recorded. */
 static void add_child(CUdeviceptr p)
 {
@@ -1239,6 +1263,7 @@ static Suite *make(void)
     tcase_add_test(tc, pointer_in_a_packed_struct_is_not_seen);
     tcase_add_test(tc, pointers_in_a_packed_struct_are_found_byte_by_byte);
     tcase_add_test(tc, pointers_through_extra_are_found);
+    tcase_add_test(tc, pointers_in_an_argument_that_is_passed_in_part_are_found);
     tcase_add_test(tc, pointers_in_a_child_graph_are_found);
     tcase_add_test(tc, child_graph_over_pins_is_replayed);
     tcase_add_test(tc, copy_and_set_that_reach_beyond_a_pin_are_found);

@@ -610,6 +610,27 @@ START_TEST(host_functions_and_their_arguments_are_compared)
 }
 END_TEST
 
+/* Only where both recordings may have such arguments, and never another function. */
+START_TEST(arguments_of_host_functions_that_are_made_for_each_recording_are_no_fault_where_allowed)
+{
+    const uint32_t flags[] = {STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS,
+                              STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS};
+    static int logs[3];
+    stepgraph_step *steps[4];
+
+    for (int i = 0; i < 4; i++) {
+        steps[i] = recording("step", flags[i == 2]);
+        CU(LaunchHostFunc(stream, i == 3 ? another : one, &logs[i % 3]));
+        ready(steps[i]);
+    }
+    NOTED(compared(steps[0], steps[1], NULL), MOVED_POINTER, 0, "host function", NOWHERE, 0, "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS",
+          "its argument", "moved pointer");
+    FOUND(compared(steps[0], steps[2], NULL), MOVED_POINTER, 0, "host function", NOWHERE, 0, "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS",
+          "its argument", "moved pointer");
+    FOUND(compared(steps[0], steps[3], NULL), TOPOLOGY, 0, "host function", NOWHERE, 0, "record one graph", "another host function");
+}
+END_TEST
+
 /* ---- padding ----------------------------------------------------------------------------------------------------------- */
 
 static uint64_t garbage;
@@ -1139,6 +1160,7 @@ static Suite *make(void)
     tcase_add_test(tc, values_and_extents_of_sets_and_copies_are_compared);
     tcase_add_test(tc, size_and_use_of_a_workspace_are_compared);
     tcase_add_test(tc, host_functions_and_their_arguments_are_compared);
+    tcase_add_test(tc, arguments_of_host_functions_that_are_made_for_each_recording_are_no_fault_where_allowed);
     tcase_add_loop_test(tc, padding_is_told_from_values_by_a_third_recording, 1, 21);
     tcase_add_test(tc, without_a_third_recording_padding_is_accused);
     tcase_add_test(tc, values_beside_padding_are_named);

@@ -109,6 +109,27 @@ START_TEST(data_is_json_with_nodes_edges_and_pins)
 }
 END_TEST
 
+START_TEST(relaxed_step_is_drawn_in_the_order_that_it_needs)
+{
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_step *step = example();
+    const char *text;
+
+    config.lanes = 2;
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_draw(step, STEPGRAPH_DRAW_NEEDED, path), "not relaxed", "stepgraph_step_relax()");
+    OK(stepgraph_step_relax(step, &config, NULL));
+    text = drawn(step, STEPGRAPH_DRAW_NEEDED);
+    ck_assert_msg(holds(text, "label=\"optimizer\"") && holds(text, "n1 -> n4") && holds(text, "n2 -> n4"), "%s", text);
+    ck_assert_msg(!holds(text, "n3 -> n4") && !holds(text, "n2 -> n3"), "%s", text);
+    text = drawn(step, STEPGRAPH_DRAW_DOT);
+    ck_assert_msg(holds(text, "n3 -> n4") && holds(text, "n2 -> n3"), "%s", text);
+    text = drawn(step, STEPGRAPH_DRAW_JSON);
+    ck_assert_msg(json_fault(text) == NULL, "%s in %s", json_fault(text), text);
+    ck_assert_msg(holds(text, "\"edges\": [[0, 1], [0, 2], [1, 3], [2, 3], [3, 4]]"), "%s", text);
+    ck_assert_msg(holds(text, "\"needed\": [[0, 1], [0, 2], [1, 3], [1, 4], [2, 4]]"), "%s", text);
+}
+END_TEST
+
 START_TEST(large_graph_is_drawn_whole)
 {
     enum { N = 3000 };
@@ -175,7 +196,7 @@ START_TEST(only_ready_steps_are_drawn)
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_draw(step, STEPGRAPH_DRAW_DOT, "/tmp/none"), "idle", "record it first");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_draw(NULL, STEPGRAPH_DRAW_DOT, "/tmp/none"), "the step");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_draw(step, STEPGRAPH_DRAW_DOT, NULL), "the path");
-    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_draw(example(), (stepgraph_drawing)3, "/tmp/none"), "form", "3");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_draw(example(), (stepgraph_drawing)4, "/tmp/none"), "form", "4");
     ck_assert_int_ne(access("/tmp/none", F_OK), 0);
 }
 END_TEST
@@ -189,6 +210,7 @@ static Suite *make(void)
     tcase_add_test(tc, picture_has_nodes_edges_stages_and_pins);
     tcase_add_test(tc, graphviz_takes_the_picture);
     tcase_add_test(tc, data_is_json_with_nodes_edges_and_pins);
+    tcase_add_test(tc, relaxed_step_is_drawn_in_the_order_that_it_needs);
     tcase_add_test(tc, large_graph_is_drawn_whole);
     tcase_add_test(tc, file_is_overwritten);
     tcase_add_test(tc, file_that_cannot_be_written_is_refused_by_name);

@@ -308,7 +308,7 @@ START_TEST(new_feed_does_not_inherit_the_value_of_an_old_one)
 END_TEST
 
 /* Any subset may be fed before each step; the others keep what they had. */
-/* Each has its latest value in another slot of the ring when the slots have to move apart. */
+/* Each has its latest value in another slot of the ring. */
 START_TEST(values_in_all_slots_survive_pins_that_join)
 {
     enum { N = 16 };

@@ -738,6 +738,39 @@ START_TEST(replaced_memory_is_found_within_the_cadence)
 }
 END_TEST
 
+static stepgraph_status enqueue_inc(void *pin, stepgraph_step *step, uint64_t k)
+{
+    (void)step;
+    (void)k;
+    body_inc(pin);
+    return STEPGRAPH_OK;
+}
+
+/* Replays of a check are not counted, and the next look comes when it would have come. */
+START_TEST(check_does_not_move_the_cadence)
+{
+    CUdeviceptr p = device_make(1 << 20);
+    stepgraph_pin *pin = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 1 << 20, "adopted");
+    stepgraph_step *step = step_looking_every(7, "train");
+    stepgraph_check_config config = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check *check = NULL;
+
+    record(step, body_inc, pin);
+    for (int i = 0; i < 3; i++)
+        OK(stepgraph_step_replay(step));
+    config.enqueue = enqueue_inc;
+    config.user = pin;
+    OK(stepgraph_check_run(step, &config, &check));
+    stepgraph_check_destroy(check);
+    for (unsigned i = 3; i < 30; i++) {
+        unsigned long asked = driver_calls("cuPointerGetAttribute");
+        ck_assert_uint_eq(step_stats(step).replays, i);
+        OK(stepgraph_step_replay(step));
+        ck_assert_uint_eq(driver_calls("cuPointerGetAttribute") - asked, i % 7 == 0);
+    }
+}
+END_TEST
+
 START_TEST(adopted_memory_that_the_graph_does_not_use_may_go)
 {
     CUdeviceptr p = device_make(1 << 20);
@@ -842,6 +875,7 @@ static Suite *make(void)
     tcase_add_test(liveness, freed_adopted_memory_is_named_before_the_replay);
     tcase_add_test(liveness, adopted_memory_replaced_at_the_same_address_is_named_before_the_replay);
     tcase_add_test(liveness, replaced_memory_is_found_within_the_cadence);
+    add_controlled_test(liveness, check_does_not_move_the_cadence);
     tcase_add_test(liveness, adopted_memory_that_the_graph_does_not_use_may_go);
     tcase_add_test(liveness, pin_of_freed_memory_can_still_be_destroyed);
     tcase_add_test(liveness, adopted_memory_freed_between_prepare_and_end_is_named_at_end);

@@ -361,6 +361,11 @@ class Loop(Handle):
         handle = self.library.get("loop_audit", self, key)
         return Audit(self.library, handle, borrowed=True) if handle else None
 
+    def relaxed(self, key=0):
+        """What relaxing the graph of a key found and did; None if it was not relaxed."""
+        handle = self.library.get("loop_relax", self, key)
+        return self.library.text("relax_text", handle) if handle else None
+
     def report(self, form=1):
         """A text for people, or with library.REPORT_JSON the same as data."""
         text = ctypes.c_char_p()

@@ -22,6 +22,7 @@ import warnings
 import torch
 
 from . import ALLOW_ALL, Error, Library, Loop, Pin, Session, Step
+from .pytorch_memory import RELAXED, PoolMemory
 
 TYPES = {
     torch.float32: "F32",
@@ -42,7 +43,6 @@ NUMBERS = {
     torch.int64: ctypes.c_int64,
     torch.uint8: ctypes.c_uint8,
 }
-RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 UNKNOWN_ERROR = 999  # Of the driver: what a step is told that the host itself broke
 
 
@@ -50,61 +50,31 @@ def warn(level, line):
     warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
-@contextlib.contextmanager
-def in_place(pool):
-    """
-    What is allocated comes from the pool, and in each recording from the same place in it: backward runs in this thread, which the pool serves
-    alone, and nothing is collected, which would give memory back at any time.
-
-    To be entered before a recording begins: inside, newer versions of PyTorch look for a recording of their own.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        with torch.cuda.use_mem_pool(pool), torch.autograd.set_multithreading_enabled(False):
-            yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 class Recorder:
     """
     A session on a stream of PyTorch's, and a loop over it. Inside `with recorder:` that stream is PyTorch's current one.
 
-    library: a stepgraph.Library. log(level, line): is given warnings; None: they become Python's. The rest goes into the loop's config.
+    library: a stepgraph.Library. log(level, line): is given warnings; None: they become Python's. memory: see pytorch_memory. The rest goes into the
+    loop's config.
     """
 
-    _shared = {}  # By device: (stream, pool). PyTorch keeps its libraries' workspaces by stream, so that there is one of both.
-
-    def __init__(self, library=None, log=warn, log_level=None, **config):
+    def __init__(self, library=None, log=warn, log_level=None, memory=None, **config):
         torch.cuda.init()
         self.library = library or Library()
         self.device = torch.cuda.current_device()
-        if self.device not in self._shared:
-            self._shared[self.device] = torch.cuda.Stream(), torch.cuda.MemPool()
-        self.stream, self.workspaces = self._shared[self.device]
+        self.memory = memory or PoolMemory()
+        self.stream = self.memory.stream
         levels = {} if log_level is None else {"log_level": log_level}
         self.session = Session(self.library, log=log, device=self.device, stream=self.stream.cuda_stream, **levels)
         self.loop = Loop(self.session, **config)
-        self.pool = torch.cuda.MemPool()  # What steps allocate, and nothing else
-        self.pins, self.segments = {}, {}  # By name; by address: the pool it belongs to
-        self._keep_workspaces()
+        self.pins = {}  # By name, with the tensor
+        self.memory.attach(self)
         self.random = Random(self)
-        self._outer = contextlib.ExitStack()
+        self._outer, self._log = contextlib.ExitStack(), log
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of
         self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
-        self._noted, self._log = {}, log
+        self._step_now = None  # What run() is called for
         self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
-
-    def _keep_workspaces(self):
-        """Have the libraries' workspaces made in their pool, where they are missing."""
-        with torch.cuda.stream(self.stream), torch.cuda.use_mem_pool(self.workspaces):
-            for dtype in (torch.float32, torch.bfloat16):
-                a = torch.ones(64, 64, device="cuda", dtype=dtype)
-                torch.nn.functional.linear(a, a, a[0])
-                a @ a
-        self.keep_pool("workspace", self.workspaces)
 
     # ---- memory that stays where it is
 
@@ -128,14 +98,6 @@ class Recorder:
             for key, value in optimizer.state.get(parameter, {}).items():
                 if torch.is_tensor(value) and value.is_cuda:
                     self.pin(f"{name}.{key}", "STATE", value)
-
-    def keep_pool(self, name, pool):
-        """All segments of a memory pool: nothing in it outlives a step."""
-        for segment in pool.snapshot():
-            if segment["address"] not in self.segments:
-                self.segments[segment["address"]] = pool
-                name_here = f"{name} {len(self.segments)}"
-                Pin(self.session, name_here, self.library.ROLE_SCRATCH, segment["total_size"], segment["address"])
 
     def _made(self, name, role, shape, dtype):
         count = torch.Size(shape).numel()
@@ -187,7 +149,7 @@ class Recorder:
         self.library.call("session_flush", self.session)
         run(k)
         torch.cuda.synchronize()
-        torch.cuda.empty_cache()
+        self.memory.launched()
 
     def step(self, k, feed, run, key=0, rewind=None):
         """
@@ -204,6 +166,8 @@ class Recorder:
         except BaseException:
             self.loop.cancel()
             raise
+        finally:
+            self._step_now = None
 
     def _replay(self, k, feed, key, first):
         turn = self.loop.begin(k, key)
@@ -229,10 +193,11 @@ class Recorder:
         while again:
             random.go_to(first)
             random.settle()
-            with in_place(self.pool):
+            with self.memory.around():
                 turn = loop.begin(k, key, flags)
                 if turn.feed:
                     feed(k)
+                self._step_now = turn.step
                 random.feed(first)  # Travels after the recording, for which PyTorch puts something else there
                 if turn.kind in self._recording and turn.run:
                     self._record(turn, k, run)
@@ -252,9 +217,7 @@ class Recorder:
         if key in self._launched or (self.loop.turn.rung != self.library.RUNG_NONE and self.loop.turn.key == key):
             return
         gc.collect()
-        self._keep_workspaces()
-        self.keep_pool("pool", self.pool)
-        kept = self._note_blocks()
+        kept = self.memory.prepare()
         if kept and rewind is None:
             self._launched.add(key)
         if kept and key not in self._told:
@@ -275,12 +238,12 @@ class Recorder:
         """
 
         def enqueue():
-            with self.random.recorded():
+            with self.random.recorded(), self.memory.recorded():
                 run(k)
 
         library, step = self.library, Step(self.session, "trial", ALLOW_ALL)
         try:
-            with in_place(self.pool):
+            with self.memory.around():
                 step.record(enqueue)
             stats = step.stats()
             counts = list(stats.nodes[: library.KINDS])
@@ -294,40 +257,22 @@ class Recorder:
     def _record(self, turn, k, run):
         """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
         try:
-            with self.random.recorded():
+            with self.random.recorded(), self.memory.recorded():
                 run(k)
         except Exception as error:
             self.library.call("step_report", turn.step, b"a call of the host", UNKNOWN_ERROR)
             warnings.warn(f"step {k} was not recorded: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=4)
-
-    def _note_blocks(self):
-        """
-        Tell the library which blocks are in use between steps: an address that an earlier call left over in an argument points to one that is not.
-        Answers the sizes of those in the pool, where there should be none.
-        """
-        blocks, kept = {}, []
-        for segment in torch.cuda.memory_snapshot():
-            in_pool = self.segments.get(segment["address"]) is self.pool
-            for block in segment["blocks"]:
-                if segment["device"] == self.device and block["state"] != "inactive":
-                    blocks[block["address"]] = block["size"]
-                    kept += [block["size"]] if in_pool else []
-        for address in [address for address, size in self._noted.items() if blocks.get(address) != size]:
-            self.library.call("arena_note_free", self.session, address)
-            del self._noted[address]
-        names = {tensor.data_ptr(): name for name, (_, tensor) in self.pins.items()}
-        for address, size in blocks.items():
-            if address not in self._noted:
-                label = names.get(address, "a block of PyTorch's")
-                self.library.call("arena_note_alloc", self.session, address, size, label.encode())
-        self._noted = blocks
-        return kept
 
     def _count(self, key):
         """Tell the session how many launches the host makes."""
         for kind, count in enumerate(self._launches.get(key, ())):
             if count:
                 self.library.get("session_count", self.session, kind, count)
+
+    def mark(self, stage):
+        """To be called in run(): what follows belongs to this stage, in reports and in what the audit says."""
+        if self._step_now is not None:
+            self.library.call("step_mark", self._step_now, stage.encode())
 
     def report(self):
         """What was done, how often and why, how long it takes, and whether the graph pays."""
@@ -377,13 +322,10 @@ class Random:
         self.side = torch.cuda.Stream()
         self.exchange = recorder.session.symbol("cuThreadExchangeStreamCaptureMode", 10010, ctypes.c_void_p)
         self.synchronize = recorder.session.symbol("cuStreamSynchronize", 2000, ctypes.c_void_p)
-        pool = torch.cuda.MemPool()
         self.anchor = torch.cuda.CUDAGraph(keep_graph=True)  # Keeps the words alive
-        with torch.cuda.use_mem_pool(pool), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # That registering does nothing is found out below
-            self.anchor.register_generator_state(self.generator)
-        self.pool = pool
-        blocks = [block["address"] for segment in pool.snapshot() for block in segment["blocks"] if block["state"] == "active_allocated"]
+            blocks = recorder.memory.blocks_of(lambda: self.anchor.register_generator_state(self.generator))
         if len(blocks) == 2:
             self._find(blocks)
         self.searched = True

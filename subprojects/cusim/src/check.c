@@ -599,7 +599,7 @@ void cs_check_graph(CUgraph g)
     if (cs.races == CS_RACES_OFF || g->count > 4096)
         return;
     before = cs_alloc_bytes(g->count * words * sizeof *before);
-    CUgraphNode cycle, *order = cs_graph_order(g, &cycle);
+    CUgraphNode cycle, *order = cs_graph_order(g, false, &cycle);
     for (size_t i = 0; i < g->count; i++) {
         CUgraphNode n = order[i];
         for (size_t k = 0; k < n->in.count; k++) {

@@ -459,6 +459,8 @@ void cs_turn_poll(void);
 void cs_turn_pause(void);
 void cs_turn_resume(void);
 void cs_turn_between(void);
+/* A number below n. */
+size_t cs_turn_draw(size_t n);
 
 struct CUevent_st {
     CUcontext ctx;
@@ -561,7 +563,7 @@ bool cs_graph_has_memory(CUgraph graph);
 CUresult cs_graph_add(CUgraph graph, struct cs_work *work, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
                       CUgraphNode *out);
 /* An order in which every node comes after what it depends on; the caller frees it. NULL: a cycle, with a node of it. */
-CUgraphNode *cs_graph_order(CUgraph graph, CUgraphNode *cycle);
+CUgraphNode *cs_graph_order(CUgraph graph, bool drawn, CUgraphNode *cycle);
 CUresult cs_graph_alloc_work(struct cs_work *work, CUgraph graph, const CUgraphNode *deps, size_t count,
                              const CUDA_MEM_ALLOC_NODE_PARAMS *p);
 /* A free of an allocation in a graph: may it be added? */

@@ -153,7 +153,7 @@ static void append_conditional(struct cs_program *p, CUgraphNode n)
 
 static void append(struct cs_program *p, CUgraph g)
 {
-    CUgraphNode cycle, *order = cs_graph_order(g, &cycle);
+    CUgraphNode cycle, *order = cs_graph_order(g, cs.seed != 0, &cycle);
 
     for (size_t i = 0; i < g->count; i++) {
         if (order[i]->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
@@ -253,7 +253,7 @@ static CUresult targets(CUgraph g, CUgraphNode *bad)
 
 static CUresult ordered(CUgraph g, CUgraphNode *bad)
 {
-    CUgraphNode *order = cs_graph_order(g, bad);
+    CUgraphNode *order = cs_graph_order(g, false, bad);
 
     free(order);
     if (!order)

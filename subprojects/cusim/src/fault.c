@@ -1,6 +1,7 @@
 /* Configuration, counted calls and calls that fail on request. */
 #include "core.h"
 
+#include <errno.h>
 #include <limits.h>
 
 static unsigned long counts[CS_ENTRIES];
@@ -89,9 +90,11 @@ static unsigned long long number(const char *variable, unsigned long long otherw
 
     if (!text || !*text)
         return otherwise;
+    errno = 0;
     unsigned long long v = strtoull(text, &end, 0);
-    if (*end) {
-        cs_say("%s=%s is not a number and is ignored", variable, text);
+    /* A sign it would take, and wrap around. */
+    if (*end || errno != 0 || *text < '0' || *text > '9') {
+        cs_say("%s=%.60s is not a number and is ignored", variable, text);
         return otherwise;
     }
     return v;
@@ -138,15 +141,15 @@ static void configure(void)
         else if (strcmp(text, "move") == 0)
             cs.policy = CS_MOVE;
         else if (strcmp(text, "reuse") != 0)
-            cs_say("CUSIM_ADDRESS_POLICY=%s is not reuse, never or move and is ignored", text);
+            cs_say("CUSIM_ADDRESS_POLICY=%.60s is not reuse, never or move and is ignored", text);
     }
     cs.races = CS_RACES_COPIES;
     text = getenv("CUSIM_CHECK");
     if (text && *text && !check_named(text, &cs.check))
-        cs_say("CUSIM_CHECK=%s is not off, report, fail or abort and is ignored", text);
+        cs_say("CUSIM_CHECK=%.60s is not off, report, fail or abort and is ignored", text);
     text = getenv("CUSIM_RACES");
     if (text && *text && !races_named(text, &cs.races))
-        cs_say("CUSIM_RACES=%s is not off, copies or kernels and is ignored", text);
+        cs_say("CUSIM_RACES=%.60s is not off, copies or kernels and is ignored", text);
     if (cs.check != CS_CHECK_OFF && cs.policy == CS_REUSE)
         cs.policy = CS_MOVE;
     cs_turn_seed(number("CUSIM_SEED", 0));

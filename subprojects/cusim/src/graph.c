@@ -270,8 +270,8 @@ CUgraph cs_graph_copy(CUgraph from, bool exec)
     return g;
 }
 
-/* The order of the calls serves unless edges were added against it. */
-CUgraphNode *cs_graph_order(CUgraph g, CUgraphNode *cycle)
+/* The order of the calls serves unless edges were added against it, or one that they allow is drawn. */
+CUgraphNode *cs_graph_order(CUgraph g, bool drawn, CUgraphNode *cycle)
 {
     CUgraphNode *order = cs_alloc_bytes((g->count + 1) * sizeof *order);
     bool plain = true;
@@ -283,15 +283,22 @@ CUgraphNode *cs_graph_order(CUgraph g, CUgraphNode *cycle)
         for (size_t k = 0; k < g->nodes[i]->in.count; k++)
             plain = plain && g->nodes[i]->in.nodes[k]->index < i;
     }
-    if (plain)
+    if (plain && !drawn)
         return order;
     for (size_t i = 0; i < g->count; i++)
         if (g->nodes[i]->mark == 0)
             order[n++] = g->nodes[i];
-    for (; head < n; head++)
+    for (; head < n; head++) {
+        if (drawn && n - head > 1) {
+            size_t pick = head + cs_turn_draw(n - head);
+            CUgraphNode first = order[pick];
+            order[pick] = order[head];
+            order[head] = first;
+        }
         for (size_t k = 0; k < order[head]->out.count; k++)
             if (--order[head]->out.nodes[k]->mark == 0)
                 order[n++] = order[head]->out.nodes[k];
+    }
     if (n == g->count)
         return order;
     for (size_t i = 0; i < g->count; i++)
@@ -323,12 +330,20 @@ CUresult cuGraphDestroy(CUgraph g)
     return CUDA_SUCCESS;
 }
 
+static bool has_conditional(CUgraph g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->nodes[i]->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            return true;
+    return false;
+}
+
 CUresult cuGraphClone(CUgraph *out, CUgraph g)
 {
     ENTER(cuGraphClone);
     if (!out || !cs_is(g, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
-    if (cs_graph_has_memory(g))
+    if (cs_graph_has_memory(g) || has_conditional(g))
         return CUDA_ERROR_NOT_SUPPORTED;
     *out = cs_graph_copy(g, false);
     return CUDA_SUCCESS;
@@ -476,7 +491,8 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode n, CUgraph clone)
     ENTER(cuGraphNodeFindInClone);
     if (!out || !cs_is(n, CS_NODE) || !cs_is(clone, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < clone->count; i++)
+    /* In its own place, or, since nodes before it were destroyed, a little further in front. */
+    for (size_t i = n->index < clone->count ? n->index + 1 : clone->count; i-- > 0;)
         if (clone->nodes[i]->source == n->id) {
             *out = clone->nodes[i];
             return CUDA_SUCCESS;
@@ -497,8 +513,10 @@ static CUresult add_edges(CUgraph g, const CUgraphNode *from, const CUgraphNode 
             return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         CUgraphEdgeData edge = edges ? edges[i] : (CUgraphEdgeData){0};
-        cs_deps_add(&to[i]->in, from[i], edge);
-        cs_deps_add(&from[i]->out, to[i], edge);
+        if (deps_find(&to[i]->in, from[i]) != to[i]->in.count)
+            return CUDA_ERROR_INVALID_VALUE; /* Twice in this call. */
+        deps_push(&to[i]->in, from[i], edge);
+        deps_push(&from[i]->out, to[i], edge);
     }
     return CUDA_SUCCESS;
 }

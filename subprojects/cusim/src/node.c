@@ -58,6 +58,8 @@ CUresult cs_node_set(struct cs_work *w, const CUDA_MEMSET_NODE_PARAMS *p, CUcont
 
     if (r || (r = cs_set_check(p, true)) != CUDA_SUCCESS)
         return r;
+    if (p->dst % p->elementSize || (p->height > 1 && p->pitch % p->elementSize))
+        return CUDA_ERROR_INVALID_VALUE;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_MEMSET;
     w->set.p = *p;

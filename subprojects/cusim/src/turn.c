@@ -3,7 +3,7 @@
  *
  * Without a seed each stream's thread runs its work as soon as it may, and the order between streams is the machine's. With one,
  * work begins only while a thread of the program waits for it, once it is known which streams could go on, and one of these is
- * drawn. A program with one thread thus sees the same order for the same seed. Work that nobody waits for goes on after a while
+ * drawn; and so is the order of a graph's nodes, among those that its edges allow. A program with one thread thus sees the same order for the same seed. Work that nobody waits for goes on after a while
  * in which no call is made, so that a program which watches memory does not hang.
  */
 #include "core.h"
@@ -140,6 +140,11 @@ void cs_turn_resume(void)
     pthread_mutex_lock(&cs.lock);
     cs_turn_take(cs_me.stream);
     pthread_mutex_unlock(&cs.lock);
+}
+
+size_t cs_turn_draw(size_t n)
+{
+    return draw() % n;
 }
 
 /* Between two nodes of a graph. */

@@ -78,6 +78,52 @@ static void seeds(void)
         OK(cu.cuGraphExecDestroy(x[i]));
 }
 
+/* Nodes without a path between them run in any order: the first three of each group of four, before the fourth. */
+static void unordered(void)
+{
+    enum { GROUPS = 4, ALL = 4 * GROUPS };
+    static int order[9][1 + ALL];
+    CUgraphNode node[ALL];
+    int distinct = 0;
+    CUgraphExec x;
+    CUgraph g;
+
+    OK(cu.cuGraphCreate(&g, 0));
+    for (int i = 0; i < ALL; i++) {
+        void *args[] = {&list, &i};
+        CUDA_KERNEL_NODE_PARAMS p = {.func = function("note"), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+                                     .blockDimZ = 1, .kernelParams = args};
+        bool joins = i % 4 == 3;
+        OK(cu.cuGraphAddKernelNode_v2(&node[i], g, joins ? &node[i - 3] : i >= 4 ? &node[i / 4 * 4 - 1] : NULL, joins ? 3 : i >= 4 ? 1 : 0, &p));
+    }
+    for (int seed = 0; seed < 9; seed++)
+        for (int twice = 0; twice < 2; twice++) {
+            int got[1 + ALL];
+
+            OK(cu.cuMemsetD8_v2(list, 0, 4096));
+            cu.set_seed((unsigned long long)seed);
+            OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
+            OK(cu.cuGraphLaunch(x, s[0]));
+            OK(cu.cuStreamSynchronize(s[0]));
+            OK(cu.cuGraphExecDestroy(x));
+            cu.set_seed(0);
+            OK(cu.cuMemcpyDtoH_v2(got, list, sizeof got));
+            CHECK(got[0] == ALL);
+            for (int i = 0; i < ALL; i++) {
+                CHECK(got[1 + i] / 4 == i / 4);
+                CHECK((got[1 + i] % 4 == 3) == (i % 4 == 3));
+                CHECK(seed != 0 || got[1 + i] == i);
+            }
+            if (twice)
+                CHECK(memcmp(order[seed], got, sizeof got) == 0);
+            memcpy(order[seed], got, sizeof got);
+        }
+    for (int seed = 1; seed < 9; seed++)
+        distinct += memcmp(order[seed], order[seed - 1], sizeof order[seed]) != 0;
+    CHECK(distinct >= 7);
+    OK(cu.cuGraphDestroy(g));
+}
+
 static void wait_for_host(void *flag)
 {
     while (!__atomic_load_n((int *)flag, __ATOMIC_ACQUIRE))
@@ -152,6 +198,7 @@ int main(void)
     for (int i = 0; i < STREAMS; i++)
         s[i] = stream(CU_STREAM_NON_BLOCKING);
     seeds();
+    unordered();
     no_hang();
     slow();
     OK(cu.cuMemFree_v2(list));

@@ -18,7 +18,7 @@
  * | CUSIM_CHECK | checks that a card does not make: `off`, `report`, `fail` (the process exits with 86), `abort` (at once) |
  * | CUSIM_RACES | races that the checks look for: `off`, `copies` (if unset: not of two kernels), `kernels` (all) |
  * | CUSIM_DELAY_NS | time that passes before each operation of a stream begins |
- * | CUSIM_SEED | not 0: the order between streams is drawn from this number |
+ * | CUSIM_SEED | not 0: the order between streams, and between nodes of a graph without a path, is drawn from this number |
  *
  * docs/cusim.md says more.
  *
@@ -81,7 +81,7 @@ unsigned long cusim_findings(void);
 /** Forget them. */
 void cusim_reset_findings(void);
 
-/** As CUSIM_SEED; the order begins anew. Call it while nothing is queued. */
+/** As CUSIM_SEED; the order begins anew. Executables that were launched keep the order of their nodes. Call it while nothing is queued. */
 void cusim_set_seed(unsigned long long seed);
 
 /** As CUSIM_DELAY_NS. */

@@ -1,0 +1,1672 @@
+/*
+ * Relaxing: which nodes wait for which, that replays give what launches give, what is a barrier, what is refused, and that all is put back.
+ *
+ * cusim runs the nodes of a graph one after another, in the order of its calls as long as that fits, so what shows here is the order itself
+ * (edges), and bytes where the order is really another one: a set at the front, which a kernel stands in for that was added last. All of it runs
+ * with cusim's own search for nodes that touch the same bytes without a path between them.
+ */
+#include <unistd.h>
+
+#include "findings.h"
+#include "relax_p.h"
+
+#include "hidden_kernels_ptx.h"
+
+enum { FLOATS = 16, BYTES = FLOATS * sizeof(float) };
+
+/* ---- reports and arenas, given back after the test --------------------------------------------------------------------- */
+
+static stepgraph_relax *reports[64];
+static stepgraph_arena *arenas[4];
+static int n_reports, n_arenas;
+static CUmodule hidden_module;
+static char said[65536];
+
+static void keep_line(void *user, int32_t level, const char *line)
+{
+    size_t used = strlen(said);
+
+    (void)user;
+    if (level == STEPGRAPH_LOG_WARNING)
+        snprintf(said + used, sizeof said - used, "%s\n", line);
+}
+
+static void setup(void)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+
+    n_reports = n_arenas = 0;
+    said[0] = '\0';
+    config.log = keep_line;
+    config.log_level = STEPGRAPH_LOG_INFO;
+    reopen(&config);
+}
+
+static stepgraph_step *steps[16];
+static int n_steps;
+
+static void teardown(void)
+{
+    while (n_reports > 0)
+        stepgraph_relax_destroy(reports[--n_reports]);
+    while (n_steps > 0)
+        drop_step(steps[--n_steps]);
+    while (n_arenas > 0)
+        OK(stepgraph_arena_destroy(arenas[--n_arenas]));
+    if (hidden_module != NULL)
+        CU(ModuleUnload(hidden_module));
+    hidden_module = NULL;
+}
+
+static stepgraph_step *begin(const char *name, uint32_t flags)
+{
+    return steps[n_steps++] = step_make(session, name, flags);
+}
+
+static stepgraph_arena *arena_make(uint64_t bytes, uint64_t quarantine_bytes)
+{
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+
+    config.bytes = bytes;
+    config.quarantine_bytes = quarantine_bytes;
+    OK(stepgraph_arena_create(session, &config, &arenas[n_arenas]));
+    return arenas[n_arenas++];
+}
+
+static stepgraph_relax_config on_lanes(uint32_t lanes)
+{
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+
+    config.lanes = lanes;
+    return config;
+}
+
+static stepgraph_relax_summary summary(const stepgraph_relax *relax)
+{
+    stepgraph_relax_summary s = STEPGRAPH_RELAX_SUMMARY_INIT;
+
+    OK(stepgraph_relax_get_summary(relax, &s));
+    return s;
+}
+
+static stepgraph_relax *relaxed(stepgraph_step *step, const stepgraph_relax_config *config)
+{
+    OK(stepgraph_step_relax(step, config, &reports[n_reports]));
+    return reports[n_reports++];
+}
+
+static stepgraph_relax_summary relax_to(stepgraph_step *step, uint32_t lanes)
+{
+    stepgraph_relax_config config = on_lanes(lanes);
+
+    return summary(relaxed(step, &config));
+}
+
+/* ---- order --------------------------------------------------------------------------------------------------------- */
+
+/* Whether node `to` waits for node `from` by the order that is needed. */
+static int waits(const stepgraph_step *step, uint32_t from, uint32_t to)
+{
+    const sg__order *order = &step->relaxed->needed;
+    unsigned char reached[256] = {0};
+
+    reached[from] = 1;
+    /* Edges go from earlier to later numbers, as these recordings are chains. */
+    for (uint32_t node = from + 1; node <= to; node++)
+        for (size_t i = 0; i < order->n_edges; i++)
+            if (order->edges[i].to == node && reached[order->edges[i].from])
+                reached[node] = 1;
+    return reached[to];
+}
+
+static stepgraph_barrier reason_of(const stepgraph_step *step, uint32_t node)
+{
+    return (stepgraph_barrier)step->relaxed->footprint.reasons[node];
+}
+
+static CUdeviceptr pin(stepgraph_role role, const char *name)
+{
+    return stepgraph_pin_address(pin_make(session, role, BYTES, name));
+}
+
+static stepgraph_step *record_begin(const char *name, uint32_t flags)
+{
+    stepgraph_step *step = begin(name, flags);
+
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    return step;
+}
+
+START_TEST(nodes_that_touch_nothing_in_common_do_not_wait)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), c = pin(STEPGRAPH_ROLE_STATE, "c");
+    stepgraph_step *step = record_begin("apart", 0);
+    stepgraph_relax_summary s;
+
+    inc(stream, a, 1);     /* 0 */
+    inc(stream, b, 2);     /* 1 */
+    inc(stream, a, 3);     /* 2 */
+    copyf(stream, c, b);   /* 3 */
+    axpb(stream, a, c, 1); /* 4 */
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 1, 3), 1);
+    ck_assert_int_eq(waits(step, 0, 3), 0);
+    ck_assert_int_eq(waits(step, 2, 4), 1);
+    ck_assert_int_eq(waits(step, 3, 4), 1);
+    ck_assert_uint_eq(s.nodes, 5);
+    ck_assert_uint_eq(s.edges_recorded, 4);
+    ck_assert_uint_eq(s.path_recorded, 5);
+    ck_assert_uint_eq(s.edges_needed, 4); /* 0-2, 1-3, 2-4, 3-4 */
+    ck_assert_uint_eq(s.path_needed, 3);
+    ck_assert_uint_eq(s.barriers, 0);
+    ck_assert_uint_eq(s.lanes, 4);
+    ck_assert_int_eq(s.identical, -1);
+    ck_assert_uint_eq(s.launches, 0);
+    ck_assert_uint_eq(step_stats(step).lanes, 4);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(a), 3);
+    ck_assert_float_eq(float_at(b), 2);
+    ck_assert_float_eq(float_at(c), 2);
+}
+END_TEST
+
+START_TEST(two_readers_wait_for_each_other_unless_declared)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), shared = pin(STEPGRAPH_ROLE_STATE, "shared");
+    stepgraph_relax_kernel reads[] = {{"ax?b", 1, 0}};
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = record_begin("readers", 0);
+
+    axpb(stream, a, shared, 1);
+    axpb(stream, b, shared, 2);
+    inc(stream, shared, 3);
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(relax_to(step, 4).reads, 0);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    config.reads = reads;
+    config.n_reads = 1;
+    ck_assert_uint_eq(summary(relaxed(step, &config)).reads, 2);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+    reads[0].argument = 0; /* The one that is written: then the other is not declared. */
+    ck_assert_uint_eq(summary(relaxed(step, &config)).reads, 2);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    reads[0].argument = UINT32_MAX;
+    ck_assert_uint_eq(summary(relaxed(step, &config)).reads, 4);
+    reads[0] = (stepgraph_relax_kernel){"another", 1, 0};
+    ck_assert_uint_eq(summary(relaxed(step, &config)).reads, 0);
+}
+END_TEST
+
+/* As their roles say: FEED, CELL and CONST are read by many at once. */
+START_TEST(pins_that_the_step_does_not_write_tie_nothing_together)
+{
+    static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED,  STEPGRAPH_ROLE_CELL,   STEPGRAPH_ROLE_CONST,
+                                           STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_SCRATCH};
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), shared = pin(roles[_i], "shared");
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = record_begin("roles", 0);
+
+    axpb(stream, a, shared, 1);
+    axpb(stream, b, shared, 2);
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), _i < 3 ? 0 : 1);
+    config.flags = STEPGRAPH_RELAX_INPUTS_WRITTEN;
+    relaxed(step, &config);
+    ck_assert_int_eq(waits(step, 0, 1), _i == 2 ? 0 : 1);
+}
+END_TEST
+
+START_TEST(copies_and_sets_touch_what_they_say_and_no_more)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("copies", 0);
+
+    CU(MemsetD8Async(a, 0, 16, stream));       /* 0 */
+    CU(MemsetD8Async(a + 16, 0, 16, stream));  /* 1 */
+    CU(MemcpyDtoDAsync(b, a, 8, stream));      /* 2 reads of 0's */
+    CU(MemcpyDtoDAsync(b + 8, a, 8, stream));  /* 3 reads the same */
+    CU(MemcpyDtoDAsync(a + 12, b, 4, stream)); /* 4 writes of 0's, reads of 2's */
+    CU(MemcpyDtoDAsync(a + 32, b, 4, stream)); /* 5 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 0);
+    ck_assert_int_eq(waits(step, 2, 3), 0);
+    ck_assert_int_eq(waits(step, 2, 4), 1);
+    ck_assert_int_eq(waits(step, 3, 4), 0);
+    ck_assert_int_eq(waits(step, 4, 5), 0);
+}
+END_TEST
+
+START_TEST(commits_touch_what_stands_in_their_list)
+{
+    stepgraph_pin *p[3] = {pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "p"), pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "q"),
+                           pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "r")};
+    CUdeviceptr scratch = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 3 * BYTES, "fresh"));
+    CUdeviceptr other = pin(STEPGRAPH_ROLE_STATE, "other"), at[3];
+    stepgraph_step *step;
+
+    for (int i = 0; i < 3; i++)
+        at[i] = stepgraph_pin_address(p[i]);
+    step = record_begin("commits", 0);
+    inc(stream, other, 1);                                                                 /* 0 */
+    setv(stream, scratch, 5);                                                              /* 1 */
+    OK(stepgraph_pin_commit_many(session, 2, p, (uint64_t[]){scratch, scratch + BYTES}));  /* 2 */
+    inc(stream, at[0], 1);                                                                 /* 3 */
+    inc(stream, at[2], 1);                                                                 /* 4 */
+    inc(stream, other, 1);                                                                 /* 5 */
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(relax_to(step, 4).barriers, 0);
+    ck_assert_int_eq(waits(step, 0, 2), 0);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+    ck_assert_int_eq(waits(step, 2, 3), 1);
+    ck_assert_int_eq(waits(step, 2, 4), 0);
+    ck_assert_int_eq(waits(step, 2, 5), 0);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(at[0]), 6);
+}
+END_TEST
+
+/* An address in the middle of an argument, aligned to nothing. */
+START_TEST(addresses_at_odd_places_of_structs_are_found)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), out = pin(STEPGRAPH_ROLE_STATE, "out");
+    struct Packed packed = {.tag = 1, .a = a, .s = 2, .b = b};
+    stepgraph_step *step = record_begin("packed", 0);
+
+    inc(stream, a, 1);
+    inc(stream, b, 2);
+    launch(stream, made_for.packed, 1, (void *[]){&packed, &out});
+    inc(stream, b, 2);
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+    ck_assert_int_eq(waits(step, 2, 3), 1);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(out), 6);
+}
+END_TEST
+
+START_TEST(memory_outside_the_pins_is_one_allocation)
+{
+    CUdeviceptr outside = device_make(4096), a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("outside", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    inc(stream, outside, 1);
+    inc(stream, outside + 2048, 1);
+    inc(stream, a, 1);
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 0, 2), 0);
+}
+END_TEST
+
+/* ---- lifetimes ------------------------------------------------------------------------------------------------------ */
+
+static CUdeviceptr block(stepgraph_arena *arena)
+{
+    uint64_t address = 0;
+
+    OK(stepgraph_arena_alloc(arena, BYTES, "temporary", &address));
+    return address;
+}
+
+/* Blocks that come and go, each used by two nodes, into states of their own. */
+static void blocks_of_one_step(stepgraph_arena *arena, const CUdeviceptr *state, int n)
+{
+    for (int i = 0; i < n; i++) {
+        CUdeviceptr t = block(arena);
+        setv(stream, t, (float)i);
+        axpb(stream, state[i], t, 1);
+        OK(stepgraph_arena_free(arena, t));
+    }
+}
+
+START_TEST(blocks_that_are_given_out_again_tie_their_users_together)
+{
+    enum { N = 6 };
+    stepgraph_arena *arena = arena_make(1 << 20, _i == 0 ? 0 : 1 << 19);
+    CUdeviceptr state[N];
+    stepgraph_relax_summary s;
+    stepgraph_step *step;
+    char name[16];
+
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "state %d", i);
+        state[i] = pin(STEPGRAPH_ROLE_STATE, name);
+    }
+    step = record_begin("blocks", 0);
+    blocks_of_one_step(arena, state, N);
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 8);
+    ck_assert_uint_eq(s.path_needed, _i == 0 ? 2 * N : 2);
+    ck_assert_uint_eq(s.path_unused, 2);
+    ck_assert_uint_eq(s.left_over, 0);
+    OK(stepgraph_step_replay(step));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(float_at(state[i]), (float)i + 1);
+}
+END_TEST
+
+START_TEST(blocks_that_the_host_notes_are_known_by_their_lifetimes)
+{
+    CUdeviceptr pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 8 * BYTES, "pool")), a = pin(STEPGRAPH_ROLE_STATE, "a");
+    CUdeviceptr b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("noted", 0);
+
+    OK(stepgraph_arena_note_alloc(session, pool, BYTES, "x"));
+    setv(stream, pool, 1); /* 0 */
+    axpb(stream, a, pool, 1); /* 1 */
+    OK(stepgraph_arena_note_free(session, pool));
+    OK(stepgraph_arena_note_alloc(session, pool + BYTES, BYTES, "y"));
+    setv(stream, pool + BYTES, 2); /* 2 */
+    OK(stepgraph_arena_note_alloc(session, pool, BYTES / 2, "z"));
+    axpb(stream, b, pool, 1); /* 3: the block before in the same place, so that it waits for it. */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 0, 2), 0);
+    ck_assert_int_eq(waits(step, 1, 2), 0);
+    ck_assert_int_eq(waits(step, 1, 3), 1);
+    ck_assert_int_eq(waits(step, 2, 3), 0);
+}
+END_TEST
+
+/* A word that points to where a block was: most likely rubbish, and yet a touch of that block. */
+START_TEST(left_over_words_are_counted_and_touch_what_was_there)
+{
+    stepgraph_arena *arena = arena_make(1 << 20, 1 << 19);
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), old, end;
+    stepgraph_step *step = record_begin("left over", 0);
+    stepgraph_relax_summary s;
+    float zero = 0;
+
+    old = block(arena);
+    setv(stream, old, 1); /* 0 */
+    OK(stepgraph_arena_free(arena, old));
+    inc(stream, a, 1);       /* 1 */
+    axpb(stream, a, old, 1); /* 2 */
+    old = block(arena);
+    end = old + 256; /* As rounded up: one past its end is no other block. */
+    launch(stream, made_for.fill, 1, (void *[]){&old, &end, &zero}); /* 3 */
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 4);
+    ck_assert_uint_eq(s.left_over, 1);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 2, 3), 0);
+}
+END_TEST
+
+START_TEST(memory_of_an_arena_that_was_never_a_block_is_all_of_it)
+{
+    stepgraph_arena *arena = arena_make(1 << 20, 0);
+    stepgraph_arena_stats stats = STEPGRAPH_ARENA_STATS_INIT;
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), t;
+    stepgraph_step *step = record_begin("never", 0);
+
+    OK(stepgraph_arena_get_stats(arena, &stats));
+    t = block(arena);
+    setv(stream, t, 1);                           /* 0 */
+    inc(stream, a, 1);                            /* 1 */
+    setv(stream, stats.address + (1 << 19), 1);   /* 2 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+}
+END_TEST
+
+/* ---- barriers ------------------------------------------------------------------------------------------------------- */
+
+static CUdeviceptr one, two;
+
+/* inc(one) inc(two) THE NODE inc(one) inc(two): with a barrier in the middle all of the last two wait for all of the first two. */
+static stepgraph_step *around_begin(uint32_t flags)
+{
+    stepgraph_step *step;
+
+    one = pin(STEPGRAPH_ROLE_STATE, "one");
+    two = pin(STEPGRAPH_ROLE_STATE, "two");
+    step = record_begin("around", flags);
+    inc(stream, one, 1);
+    inc(stream, two, 1);
+    return step;
+}
+
+static void around_end(stepgraph_step *step)
+{
+    inc(stream, one, 1);
+    inc(stream, two, 1);
+    OK(stepgraph_step_end(step));
+}
+
+static void is_barrier(stepgraph_step *step, const stepgraph_relax_config *config, stepgraph_barrier reason, const char *name)
+{
+    stepgraph_relax *report = relaxed(step, config);
+    stepgraph_relax_barrier b = STEPGRAPH_RELAX_BARRIER_INIT;
+
+    ck_assert_int_eq(reason_of(step, 2), reason);
+    ck_assert_uint_eq(summary(report).barriers, 1);
+    OK(stepgraph_relax_get_barrier(report, 0, &b));
+    ck_assert_uint_eq(b.reason, reason);
+    ck_assert_uint_eq(b.count, 1);
+    ck_assert_uint_eq(b.node, 2);
+    ck_assert_str_eq(b.node_name, name);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_relax_get_barrier(report, 1, &b), "1");
+    ck_assert_msg(strstr(stepgraph_relax_text(report), stepgraph_barrier_name(reason)) != NULL, "%s", stepgraph_relax_text(report));
+    ck_assert_msg(strstr(stepgraph_relax_json(report), stepgraph_barrier_name(reason)) != NULL, "%s", stepgraph_relax_json(report));
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 1, 3), 1);
+    ck_assert_int_eq(waits(step, 0, 4), 1);
+    ck_assert_int_eq(waits(step, 2, 4), 1);
+    ck_assert_int_eq(waits(step, 3, 4), 0);
+}
+
+START_TEST(kernel_without_an_address_is_a_barrier)
+{
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(0);
+
+    launch(stream, kernels.nop, 1, NULL);
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_NO_ADDRESS, "nop");
+}
+END_TEST
+
+static void host_nothing(void *user)
+{
+    (void)user;
+}
+
+START_TEST(host_function_is_a_barrier)
+{
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+
+    CU(LaunchHostFunc(stream, host_nothing, NULL));
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_HOST_FUNCTION, "host function");
+}
+END_TEST
+
+/* Also of memory that the driver knows nothing of. */
+START_TEST(use_of_host_memory_is_a_barrier)
+{
+    static float pageable;
+    stepgraph_relax_config config = on_lanes(4);
+    float *host = page_locked(4096);
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
+    stepgraph_step *step = around_begin(STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+
+    if (_i == 0)
+        MORE(MemcpyDtoHAsync(host, two, 4, stream));
+    else if (_i == 1)
+        MORE(MemcpyAsync(two, address, 4, stream));
+    else if (_i == 2)
+        CU(MemsetD8Async(address, 0, 64, stream));
+    else if (_i == 3)
+        axpb(stream, two, address, 1);
+    else
+        MORE(MemcpyDtoHAsync(&pageable, two, 4, stream));
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_HOST_MEMORY, _i == 2 ? "set" : _i == 3 ? "axpb" : "copy");
+}
+END_TEST
+
+START_TEST(events_are_barriers)
+{
+    CUresult (*record_with)(CUevent, CUstream, unsigned) = NULL;
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(0);
+    CUevent event;
+
+    *(void **)&record_with = stepgraph_session_symbol(session, "cuEventRecordWithFlags", 11010);
+    CU(EventCreate(&event, 0));
+    ck_assert_int_eq(record_with(event, stream, 1), CUDA_SUCCESS);
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_EVENT, "event record");
+    CU(EventDestroy(event));
+}
+END_TEST
+
+/* A child graph of what `body` launches. */
+static void add_child(void (*body)(CUstream))
+{
+    CUstreamCaptureStatus status;
+    const CUgraphNode *dependencies;
+    CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
+    CUgraph child, graph;
+    cuuint64_t id;
+    CUgraphNode node;
+    size_t n;
+
+    MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    body(other);
+    MORE(StreamEndCapture(other, &child));
+    MORE(StreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, &n));
+    MORE(GraphAddChildGraphNode(&node, graph, dependencies, n, child));
+    MORE(StreamUpdateCaptureDependencies(stream, &node, 1, 1));
+    MORE(GraphDestroy(child));
+}
+
+static void two_kernels(CUstream other)
+{
+    inc(other, one, 10);
+    inc(other, one, 10);
+}
+
+static void kernel_and_host_function(CUstream other)
+{
+    inc(other, one, 10);
+    CU(LaunchHostFunc(other, host_nothing, NULL));
+}
+
+START_TEST(child_graph_is_a_barrier)
+{
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(0);
+
+    add_child(two_kernels);
+    around_end(step);
+    /* The node behind the child graph's own ones is number 5 of all that were read. */
+    is_barrier(step, &config, STEPGRAPH_BARRIER_CHILD_GRAPH, "child graph");
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(one), 22);
+    config.lanes = 0;
+    ck_assert_int_eq(summary(relaxed(step, &config)).identical, 1);
+}
+END_TEST
+
+/* What it does cannot be put back. */
+START_TEST(child_graph_with_a_host_function_is_not_timed)
+{
+    stepgraph_step *step = around_begin(STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+
+    add_child(kernel_and_host_function);
+    around_end(step);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, NULL, NULL), "node 2, 'child graph'", "lanes");
+    ck_assert_float_eq(float_at(one), 0);
+}
+END_TEST
+
+START_TEST(cooperative_kernel_is_a_barrier)
+{
+    CUresult (*cooperative)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **) = NULL;
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(0);
+    float v = 1;
+
+    *(void **)&cooperative = stepgraph_session_symbol(session, "cuLaunchCooperativeKernel", 9000);
+    ck_assert_int_eq(cooperative(kernels.inc, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&one, &v}), CUDA_SUCCESS);
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_COOPERATIVE, "inc");
+}
+END_TEST
+
+START_TEST(collectives_are_barriers_or_keep_their_order)
+{
+    const stepgraph_relax_kernel set = {"setv", 0, 0};
+    stepgraph_relax_config config = on_lanes(4);
+    CUdeviceptr x = pin(STEPGRAPH_ROLE_STATE, "x"), y = pin(STEPGRAPH_ROLE_STATE, "y");
+    stepgraph_step *step = around_begin(0);
+    stepgraph_relax_summary s;
+
+    setv(stream, x, 1);
+    around_end(step);
+    config.collectives = &set;
+    config.n_collectives = 1;
+    is_barrier(step, &config, STEPGRAPH_BARRIER_COLLECTIVE, "setv");
+
+    step = record_begin("plain", 0);
+    setv(stream, x, 1);  /* 0 */
+    inc(stream, one, 1); /* 1 */
+    setv(stream, y, 1);  /* 2 */
+    inc(stream, one, 1); /* 3 */
+    OK(stepgraph_step_end(step));
+    config.flags = STEPGRAPH_RELAX_COLLECTIVES_PLAIN;
+    s = summary(relaxed(step, &config));
+    ck_assert_uint_eq(s.barriers, 0);
+    ck_assert_uint_eq(s.collectives, 2);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 1, 2), 0);
+    ck_assert_int_eq(waits(step, 2, 3), 0);
+}
+END_TEST
+
+START_TEST(caller_can_make_a_kernel_a_barrier)
+{
+    const stepgraph_relax_kernel set = {"*::scale(*", 0, 0};
+    stepgraph_relax_config config = on_lanes(4);
+    CUdeviceptr x = pin(STEPGRAPH_ROLE_STATE, "x");
+    stepgraph_step *step = around_begin(0);
+
+    scale(x, 2);
+    around_end(step);
+    config.barriers = &set;
+    config.n_barriers = 1;
+    is_barrier(step, &config, STEPGRAPH_BARRIER_DECLARED, "net::scale(float*, float)");
+}
+END_TEST
+
+START_TEST(names_fit_patterns)
+{
+    static const struct {
+        const char *pattern, *name;
+        int fits;
+    } cases[] = {
+        {"inc", "inc", 1},        {"inc", "incr", 0},   {"inc", "in", 0},       {"*", "", 1},          {"*", "anything", 1},
+        {"*nccl*", "_Z30ncclDevKernel_AllReduce", 1},   {"nccl*", "_Znccl", 0}, {"a?c", "abc", 1},     {"a?c", "ac", 0},
+        {"*a*b", "xxaxxbxxb", 1}, {"*a*b", "xxbxxa", 0}, {"a*", "a", 1},        {"", "a", 0},          {"", "", 1},
+        {"*ab", "aab", 1},        {"*aab", "aaab", 1},  {"**a**", "a", 1},      {"?", "", 0},          {"a*c*e", "abcde", 1},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_msg(sg__name_fits(cases[i].pattern, cases[i].name) == cases[i].fits, "'%s' and '%s'", cases[i].pattern, cases[i].name);
+}
+END_TEST
+
+/* ---- replays ---------------------------------------------------------------------------------------------------------- */
+
+enum { PINS = 10 };
+
+/* A step drawn from a seed: states, temporaries that come and go, copies, sets, commits, and a cell that all may read. */
+static struct {
+    uint64_t seed;
+    stepgraph_pin *pin[PINS];
+    CUdeviceptr at[PINS], cell;
+    stepgraph_arena *arena;
+    CUdeviceptr noise;
+} drawn;
+
+static void drawn_make(uint64_t seed, uint64_t quarantine)
+{
+    char name[16];
+
+    drawn.seed = seed;
+    drawn.arena = arena_make(1 << 18, quarantine);
+    for (int i = 0; i < PINS; i++) {
+        snprintf(name, sizeof name, "state %d", i);
+        drawn.pin[i] = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, name);
+        drawn.at[i] = stepgraph_pin_address(drawn.pin[i]);
+    }
+    drawn.cell = pin(STEPGRAPH_ROLE_CELL, "cell");
+}
+
+static void drawn_fill(void)
+{
+    float values[FLOATS], rate[FLOATS] = {0.25f};
+
+    for (int i = 0; i < PINS; i++) {
+        for (int k = 0; k < FLOATS; k++)
+            values[k] = (float)((i * 7 + k * 3) % 11);
+        OK(stepgraph_pin_write(drawn.pin[i], values, sizeof values));
+    }
+    OK(stepgraph_pin_feed(stepgraph_session_pin(session, "cell"), rate, sizeof rate));
+    OK(stepgraph_session_flush(session));
+}
+
+static CUdeviceptr any(uint64_t *s, const CUdeviceptr *temporary, int n)
+{
+    uint32_t i = unit_random(s) % (unsigned)(PINS + n);
+
+    return i < PINS ? drawn.at[i] : temporary[i - PINS];
+}
+
+static void drawn_body(void)
+{
+    CUdeviceptr temporary[6];
+    uint64_t s = drawn.seed;
+    int n = 0;
+
+    CU(MemsetD8Async(drawn.at[0], 0, BYTES, stream)); /* What stands in for it is added last, so that cusim's order is another one. */
+    for (int i = 0; i < 60; i++) {
+        CUdeviceptr a = any(&s, temporary, n), b = any(&s, temporary, n), c = any(&s, temporary, n);
+        switch (unit_random(&s) % 9) {
+        case 0:
+            if (n < 6) {
+                temporary[n] = block(drawn.arena);
+                CU(MemsetD8Async(temporary[n], (unsigned char)i, BYTES, stream));
+                n++;
+            }
+            break;
+        case 1:
+            if (n > 0)
+                OK(stepgraph_arena_free(drawn.arena, temporary[--n]));
+            break;
+        case 2:
+            CU(MemsetD8Async(a, (unsigned char)i, 1 + unit_random(&s) % BYTES, stream));
+            break;
+        case 3:
+            if (a != b)
+                CU(MemcpyDtoDAsync(a, b, 4 + unit_random(&s) % (BYTES - 3), stream));
+            break;
+        case 4:
+            if (n > 1)
+                OK(stepgraph_pin_commit_many(session, 2, (stepgraph_pin *[]){drawn.pin[1], drawn.pin[2]}, (uint64_t[]){temporary[0], temporary[1]}));
+            break;
+        case 5:
+            update(stream, a, b, c, drawn.cell, FLOATS);
+            break;
+        case 6:
+            inc(stream, a, (float)i);
+            break;
+        default:
+            axpb(stream, a, b, 0.5f);
+            break;
+        }
+    }
+    while (n > 0)
+        OK(stepgraph_arena_free(drawn.arena, temporary[--n]));
+}
+
+static void drawn_bytes(unsigned char *to)
+{
+    OK(stepgraph_session_wait(session));
+    for (int i = 0; i < PINS; i++)
+        bytes_at(drawn.at[i], to + i * BYTES, BYTES);
+}
+
+START_TEST(relaxed_replays_give_what_launches_give)
+{
+    static const uint32_t lanes[] = {1, 2, 4, 8, 16, 0};
+    unsigned char wanted[PINS * BYTES], got[PINS * BYTES];
+    stepgraph_step *step = begin("drawn", 0);
+    stepgraph_relax_summary s;
+
+    drawn_make(1 + (uint64_t)_i, _i % 2 == 0 ? 0 : 1 << 16);
+    drawn_fill();
+    for (int k = 0; k < 3; k++)
+        drawn_body();
+    drawn_bytes(wanted);
+
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    drawn_body();
+    OK(stepgraph_step_end(step));
+    drawn_fill();
+    for (int k = 0; k < 3; k++)
+        OK(stepgraph_step_replay(step));
+    drawn_bytes(got);
+    ck_assert_msg(memcmp(got, wanted, sizeof got) == 0, "the step as it was recorded is not what was launched");
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        s = relax_to(step, lanes[i]);
+        if (lanes[i] != 0)
+            ck_assert_uint_eq(s.lanes, lanes[i]);
+        else
+            ck_assert_int_eq(s.identical, 1);
+        ck_assert_uint_le(s.path_unused, s.path_needed);
+        ck_assert_uint_le(s.path_needed, s.path_recorded);
+        drawn_fill();
+        for (int k = 0; k < 3; k++)
+            OK(stepgraph_step_replay(step));
+        drawn_bytes(got);
+        for (size_t k = 0; k < sizeof got; k++)
+            if (got[k] != wanted[k])
+                ck_abort_msg("on %u lanes byte %zu is %02x instead of %02x", lanes[i], k, got[k], wanted[k]);
+    }
+    ck_assert_uint_eq(step_stats(step).replays, 3 + 3 * sizeof lanes / sizeof *lanes);
+}
+END_TEST
+
+/* A choice by the clock runs the step, and leaves no trace of it. */
+START_TEST(all_is_put_back_after_timing)
+{
+    unsigned char before[PINS * BYTES], after[PINS * BYTES], kept_before[4096], kept_after[4096];
+    stepgraph_step *step = begin("drawn", 0);
+    stepgraph_arena_stats stats = STEPGRAPH_ARENA_STATS_INIT;
+    stepgraph_step_stats counts;
+    stepgraph_relax_summary s;
+    stepgraph_relax *report;
+    uint64_t held;
+
+    drawn_make(5, 1 << 16);
+    OK(stepgraph_arena_alloc(drawn.arena, 4096, "the host's", &held));
+    memset(kept_before, 0x5a, sizeof kept_before);
+    put_bytes(held, kept_before, sizeof kept_before);
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    drawn_body();
+    inc(stream, held + 64, 1);
+    OK(stepgraph_step_end(step));
+    drawn_fill();
+    drawn_bytes(before);
+    counts = step_stats(step);
+    report = relaxed(step, NULL);
+    s = summary(report);
+    drawn_bytes(after);
+    ck_assert_msg(memcmp(before, after, sizeof before) == 0, "a state is not as it was");
+    bytes_at(held, kept_after, sizeof kept_after);
+    ck_assert_msg(memcmp(kept_before, kept_after, sizeof kept_before) == 0, "a block is not as it was");
+    ck_assert_int_eq(s.identical, 1);
+    ck_assert_uint_ge(s.launches, 3 * 3);
+    ck_assert_uint_gt(s.saved_bytes, PINS * BYTES);
+    ck_assert_double_gt(s.us_recorded, 0);
+    ck_assert_uint_eq(step_stats(step).replays, counts.replays);
+    ck_assert_uint_eq(step_stats(step).captured_not_run, 1);
+    OK(stepgraph_arena_get_stats(drawn.arena, &stats));
+    ck_assert_uint_eq(stats.blocks, 1);
+    ck_assert_ptr_null(strstr(stepgraph_relax_json(report), "nan"));
+    ck_assert_ptr_null(json_fault(stepgraph_relax_json(report)));
+    OK(stepgraph_arena_free(drawn.arena, held));
+}
+END_TEST
+
+START_TEST(choices_are_told_as_recorded_first)
+{
+    stepgraph_relax_choice c = STEPGRAPH_RELAX_CHOICE_INIT;
+    stepgraph_step *step;
+    stepgraph_relax *report;
+    stepgraph_relax_summary s;
+    uint32_t n = 0, last = 0;
+
+    drawn_make(2, 1 << 16);
+    step = record_begin("drawn", 0);
+    drawn_body();
+    OK(stepgraph_step_end(step));
+    report = relaxed(step, NULL);
+    s = summary(report);
+    for (; stepgraph_relax_get_choice(report, n, &c) == STEPGRAPH_OK; n++) {
+        ck_assert_uint_eq(c.lanes, n == 0 ? 0 : 2u << n);
+        ck_assert_double_gt(c.us, 0);
+        ck_assert_int_eq(c.identical, 1);
+        if (c.lanes == s.lanes) {
+            ck_assert_double_eq(c.us, s.us);
+            ck_assert_uint_eq(c.edges, s.edges);
+            ck_assert_uint_eq(c.path, s.path);
+        }
+        last = c.lanes;
+    }
+    ck_assert_uint_ge(n, 2);
+    ck_assert_uint_ge(last, 4);
+}
+END_TEST
+
+START_TEST(chain_that_is_needed_stays)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("chain", 0);
+    stepgraph_relax_summary s;
+
+    for (int i = 0; i < 5; i++)
+        inc(stream, a, 1);
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.lanes, 0);
+    ck_assert_uint_eq(s.launches, 0);
+    ck_assert_uint_eq(s.path_needed, 5);
+    ck_assert_uint_eq(s.edges, 4);
+    ck_assert_ptr_null(step->relaxed);
+}
+END_TEST
+
+/* The role says that only the host writes it; the step does. */
+START_TEST(input_that_the_step_writes_is_found_out)
+{
+    static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED, STEPGRAPH_ROLE_CELL};
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), input = pin(roles[_i], "input");
+    stepgraph_step *step = record_begin("writes", 0);
+    stepgraph_relax_summary s;
+
+    inc(stream, input, 1);     /* 0 */
+    axpb(stream, a, input, 1); /* 1 */
+    inc(stream, input, 1);     /* 2 */
+    axpb(stream, b, input, 1); /* 3 */
+    inc(stream, a, 1);         /* 4 */
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.refuted, 1);
+    ck_assert_uint_eq(s.path_needed, 4);
+    ck_assert_ptr_nonnull(strstr(said, "writes pin 'input'"));
+    ck_assert_float_eq(float_at(input), 0);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(b), 3);
+    ck_assert_float_eq(float_at(a), 3);
+}
+END_TEST
+
+/* ---- what the rule cannot see ----------------------------------------------------------------------------------------- */
+
+static CUfunction hidden(const char *name)
+{
+    CUfunction function;
+
+    if (hidden_module == NULL)
+        CU(ModuleLoadData(&hidden_module, hidden_kernels_ptx));
+    CU(ModuleGetFunction(&function, hidden_module, name));
+    return function;
+}
+
+static struct {
+    stepgraph_pin *a, *b, *out;
+    CUdeviceptr table;
+} planted;
+
+static void planted_make(void)
+{
+    CUdeviceptr addresses[2];
+
+    planted.a = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "a");
+    planted.b = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "b");
+    planted.out = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "out");
+    planted.table = pin(STEPGRAPH_ROLE_CONST, "table");
+    addresses[0] = stepgraph_pin_address(planted.a);
+    addresses[1] = stepgraph_pin_address(planted.b);
+    put_bytes(planted.table, addresses, sizeof addresses);
+}
+
+/* b = a + 1, by a table of addresses in device memory. The set comes first, and what stands in for it last in cusim's list: nodes that nothing
+ * holds back run before it and what follows from it. */
+static void planted_step(void)
+{
+    CUdeviceptr a = stepgraph_pin_address(planted.a), b = stepgraph_pin_address(planted.b), out = stepgraph_pin_address(planted.out);
+    float one_more = 1;
+
+    CU(MemsetD8Async(a + 4, 0, 4, stream));
+    inc(stream, a, 3);
+    launch(stream, hidden("through_table"), 1, (void *[]){&planted.table, &one_more});
+    axpb(stream, out, b, 0.5f);
+    inc(stream, a, 0.25f);
+}
+
+START_TEST(table_of_addresses_is_caught_by_the_bytes)
+{
+    const stepgraph_relax_kernel table = {"through_table", 0, 0};
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_verify_summary verified = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    stepgraph_verify *verify = NULL;
+    stepgraph_relax_summary s;
+    stepgraph_step *step;
+
+    planted_make();
+    step = record_begin("planted", 0);
+    planted_step();
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.lanes, 0);
+    ck_assert_int_eq(s.identical, 0);
+    ck_assert_ptr_null(step->relaxed);
+    ck_assert_ptr_nonnull(strstr(said, "leaves other bytes behind"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_text(reports[n_reports - 1]), "left other bytes behind"));
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(planted.out), 4.5f);
+
+    /* Where nothing is compared, verifying finds it. */
+    ck_assert_uint_eq(relax_to(step, 4).lanes, 4);
+    OK(stepgraph_step_verify(step, NULL, &verify));
+    OK(stepgraph_verify_get_summary(verify, &verified));
+    ck_assert_uint_eq(verified.verdict, STEPGRAPH_FAULTS_FOUND);
+    stepgraph_verify_destroy(verify);
+
+    /* Declared a barrier, it is no fault any more. */
+    config.barriers = &table;
+    config.n_barriers = 1;
+    config.lanes = 4;
+    relaxed(step, &config);
+    verify = NULL;
+    OK(stepgraph_step_verify(step, NULL, &verify));
+    OK(stepgraph_verify_get_summary(verify, &verified));
+    ck_assert_uint_eq(verified.verdict, STEPGRAPH_NO_FAULT_FOUND);
+    stepgraph_verify_destroy(verify);
+    config.lanes = 0;
+    ck_assert_int_eq(summary(relaxed(step, &config)).identical, 1);
+}
+END_TEST
+
+START_TEST(step_that_does_not_repeat_itself_is_not_compared)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("drifts", 0);
+    stepgraph_relax_summary s;
+
+    launch(stream, hidden("drift"), 1, (void *[]){&a});
+    inc(stream, b, 1);
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_int_eq(s.identical, -1);
+    ck_assert_float_eq(float_at(b), 0);
+}
+END_TEST
+
+/* ---- in the loop -------------------------------------------------------------------------------------------------------- */
+
+static stepgraph_loop *loop;
+
+static void loop_drop(void)
+{
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+}
+
+static stepgraph_loop_stats loop_stats(void)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    return stats;
+}
+
+static void loop_run(uint64_t from, uint64_t to, void (*body)(void))
+{
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+
+    for (uint64_t k = from; k < to; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                body();
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+}
+
+static void loop_make(const stepgraph_relax_config *relax, uint32_t flags)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    config.relax = relax;
+    config.flags = flags;
+    config.name = "train";
+    OK(stepgraph_loop_create(session, &config, &loop));
+}
+
+/* 3 warm, 2 recorded, 3 checked, relaxed, 3 checked again; then replays. */
+START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
+{
+    unsigned char wanted[PINS * BYTES], got[PINS * BYTES];
+    stepgraph_relax_config relax = on_lanes(4);
+    const char *text;
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    for (int k = 0; k < 20; k++)
+        drawn_body();
+    drawn_bytes(wanted);
+    drawn_fill();
+    loop_make(&relax, 0);
+    loop_run(0, 8, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 3);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 0);
+    ck_assert_ptr_nonnull(stepgraph_loop_relax(loop, 0));
+    loop_run(8, 20, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 6);
+    ck_assert_uint_eq(loop_stats().checks_identical, 6);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 9);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(step_stats(stepgraph_loop_step(loop, 0)).lanes, 4);
+    drawn_bytes(got);
+    ck_assert_msg(memcmp(got, wanted, sizeof got) == 0, "the states are not those of 20 launched steps");
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &text));
+    ck_assert_ptr_null(json_fault(text));
+    ck_assert_ptr_nonnull(strstr(text, "\"lanes\": 4, \"relax\": {"));
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
+    ck_assert_ptr_nonnull(strstr(text, "relaxed to 4 lanes"));
+    loop_drop();
+}
+END_TEST
+
+START_TEST(loop_relaxes_without_checks_where_none_are_wanted)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    loop_make(&relax, STEPGRAPH_LOOP_NO_CHECK);
+    loop_run(0, 8, drawn_body);
+    ck_assert_uint_eq(loop_stats().checks, 0);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 3);
+    loop_drop();
+}
+END_TEST
+
+/* Relaxed without timing, so that only the loop's own checks can find the table. */
+START_TEST(loop_goes_back_to_the_recording_when_a_check_finds_other_results)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+    float wanted;
+
+    planted_make();
+    for (int k = 0; k < 20; k++)
+        planted_step();
+    wanted = pin_float(planted.out);
+    for (int i = 0; i < 3; i++)
+        OK(stepgraph_pin_write((stepgraph_pin *[]){planted.a, planted.b, planted.out}[i], (float[FLOATS]){0}, BYTES));
+    loop_make(&relax, 0);
+    loop_run(0, 20, planted_step);
+    ck_assert_float_eq(pin_float(planted.out), wanted);
+    ck_assert_uint_eq(loop_stats().relax_diverged, 1);
+    ck_assert_uint_eq(loop_stats().relaxed, 0);
+    ck_assert_uint_eq(loop_stats().checks_diverged, 1);
+    ck_assert_uint_eq(loop_stats().checks_identical, 6);
+    ck_assert_uint_eq(loop_stats().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 8);
+    ck_assert_ptr_nonnull(strstr(said, "relaxed it goes wrong: "));
+    ck_assert_ptr_nonnull(strstr(said, "pin 'b'"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_text(stepgraph_loop_relax(loop, 0)), "pin 'b'"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_json(stepgraph_loop_relax(loop, 0)), "\"identical\": false, \"refused\": "));
+    ck_assert_int_eq(summary(stepgraph_loop_relax(loop, 0)).identical, 0);
+    loop_drop();
+}
+END_TEST
+
+static void allocating_step(void)
+{
+    CUdeviceptr p;
+
+    MORE(MemAllocAsync(&p, 4096, stream));
+    setv(stream, p, 2);
+    axpb(stream, one, p, 1);
+    inc(stream, two, 1);
+    MORE(MemFreeAsync(p, stream));
+}
+
+START_TEST(loop_says_what_cannot_be_relaxed)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+
+    one = pin(STEPGRAPH_ROLE_STATE, "one");
+    two = pin(STEPGRAPH_ROLE_STATE, "two");
+    loop_make(&relax, STEPGRAPH_LOOP_ALLOW_UNPROVEN);
+    loop_run(0, 20, allocating_step);
+    ck_assert_uint_eq(loop_stats().relax_refused, 1);
+    ck_assert_uint_eq(loop_stats().relaxed, 0);
+    ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 12);
+    ck_assert_ptr_nonnull(strstr(said, "allocates or frees memory"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_text(stepgraph_loop_relax(loop, 0)), "replayed as recorded: step"));
+    ck_assert_ptr_nonnull(strstr(stepgraph_relax_json(stepgraph_loop_relax(loop, 0)), "\"identical\": null, \"refused\": \"step"));
+    ck_assert_int_eq(summary(stepgraph_loop_relax(loop, 0)).identical, -1);
+    ck_assert_float_eq(float_at(two), 20);
+    loop_drop();
+}
+END_TEST
+
+/* Steps of two keys by turns: when the first is proven, the second was recorded since. */
+START_TEST(loop_knows_blocks_of_several_keys)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    loop_make(&relax, 0);
+    for (uint64_t k = 0; k < 40; k++)
+        do {
+            turn.key = k % 2;
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                drawn_body();
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+    ck_assert_uint_eq(loop_stats().relaxed, 2);
+    ck_assert_uint_eq(loop_stats().relax_refused, 0);
+    loop_drop();
+}
+END_TEST
+
+START_TEST(loop_refuses_bad_options_of_relaxing)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_relax_config relax = on_lanes(100);
+
+    config.relax = &relax;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "100 lanes");
+    ck_assert_ptr_null(loop);
+}
+END_TEST
+
+/* ---- going back ---------------------------------------------------------------------------------------------------- */
+
+static stepgraph_step *two_lanes(void)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("two", 0);
+
+    for (int i = 0; i < 4; i++) {
+        inc(stream, a, 1);
+        inc(stream, b, 1);
+    }
+    OK(stepgraph_step_end(step));
+    return step;
+}
+
+START_TEST(unrelaxed_step_replays_its_own_executable)
+{
+    stepgraph_step *step = two_lanes();
+    CUgraphExec recorded = step->exec;
+    unsigned long destroyed;
+
+    OK(stepgraph_step_unrelax(step)); /* Nothing to do. */
+    ck_assert_ptr_eq(step->exec, recorded);
+    relax_to(step, 2);
+    ck_assert_ptr_ne(step->exec, recorded);
+    OK(stepgraph_step_replay(step));
+    destroyed = driver_calls("cuGraphExecDestroy");
+    OK(stepgraph_step_unrelax(step));
+    ck_assert_uint_eq(driver_calls("cuGraphExecDestroy"), destroyed + 1);
+    ck_assert_ptr_eq(step->exec, recorded);
+    ck_assert_uint_eq(step_stats(step).lanes, 0);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(stepgraph_session_pin(session, "a")), 8);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_unrelax(NULL), "NULL");
+}
+END_TEST
+
+START_TEST(relaxing_again_begins_from_the_recording)
+{
+    stepgraph_step *step = two_lanes();
+    CUgraphExec recorded = step->exec;
+
+    relax_to(step, 2);
+    relax_to(step, 4);
+    ck_assert_ptr_eq(step->relaxed->recorded, recorded);
+    OK(stepgraph_step_reset(step));
+    ck_assert_ptr_null(step->relaxed);
+    ck_assert_uint_eq(step_stats(step).lanes, 0);
+}
+END_TEST
+
+START_TEST(recording_again_updates_the_recorded_executable)
+{
+    stepgraph_step *step = two_lanes();
+
+    relax_to(step, 2);
+    OK(sg__step_record_again(step));
+    ck_assert_ptr_null(step->relaxed);
+    OK(stepgraph_step_capture(step));
+    for (int i = 0; i < 4; i++) {
+        inc(stream, stepgraph_pin_address(stepgraph_session_pin(session, "a")), 2);
+        inc(stream, stepgraph_pin_address(stepgraph_session_pin(session, "b")), 2);
+    }
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(step->updates, 1);
+    ck_assert_uint_eq(step->updates_refused, 0);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(stepgraph_session_pin(session, "a")), 8);
+}
+END_TEST
+
+/* ---- refusals -------------------------------------------------------------------------------------------------------- */
+
+static void refused_with(stepgraph_step *step, const stepgraph_relax_config *config, const char *first, const char *second)
+{
+    CUgraphExec exec = step->exec;
+    stepgraph_relax *report = NULL;
+
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, config, &report), "is not relaxed", first, second);
+    ck_assert_ptr_null(report);
+    ck_assert_ptr_eq(step->exec, exec);
+    ck_assert_ptr_null(step->relaxed);
+    STATE_IS(step, STEPGRAPH_STEP_READY);
+}
+
+START_TEST(graph_that_allocates_is_refused)
+{
+    stepgraph_step *step = record_begin("allocates", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    CUdeviceptr p;
+
+    MORE(MemAllocAsync(&p, 4096, stream));
+    inc(stream, p, 1);
+    MORE(MemFreeAsync(p, stream));
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "allocates or frees memory", "node 0");
+}
+END_TEST
+
+START_TEST(programmatic_launches_are_refused)
+{
+    CUresult (*launch_ex)(const CUlaunchConfig *, CUfunction, void **, void **) = NULL;
+    CUlaunchAttribute attribute;
+    CUlaunchConfig config;
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("programmatic", 0);
+    float v = 1;
+
+    *(void **)&launch_ex = stepgraph_session_symbol(session, "cuLaunchKernelEx", 11060);
+    memset(&attribute, 0, sizeof attribute);
+    memset(&config, 0, sizeof config);
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    inc(stream, a, 1);
+    ck_assert_int_eq(launch_ex(&config, kernels.inc, (void *[]){&a, &v}, NULL), CUDA_SUCCESS);
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "programmatic", "");
+}
+END_TEST
+
+START_TEST(memory_that_is_gone_is_refused)
+{
+    CUdeviceptr outside = device_make(1 << 20), a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("before", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    inc(stream, outside, 1);
+    OK(stepgraph_step_end(step));
+    step = record_begin("gone", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_FREED);
+    inc(stream, a, 1);
+    inc(stream, outside, 1);
+    free_elsewhere(outside);
+    forget_device(outside);
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "freed", "node 1");
+}
+END_TEST
+
+START_TEST(memory_under_two_addresses_is_refused)
+{
+    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) = NULL;
+    CUresult (*create)(unsigned long long *, size_t, const void *, unsigned long long) = NULL;
+    CUresult (*map)(CUdeviceptr, size_t, size_t, unsigned long long, unsigned long long) = NULL;
+    CUresult (*access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t) = NULL;
+    CUresult (*unmap)(CUdeviceptr, size_t) = NULL, (*release)(unsigned long long) = NULL, (*give_back)(CUdeviceptr, size_t) = NULL;
+    struct {
+        int type, handles, location, device;
+        void *win32;
+        unsigned char flags[8];
+    } properties = {1, 0, 1, 0, NULL, {0}};
+    const CUmemAccessDesc both = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr at[2];
+    unsigned long long handle;
+    stepgraph_step *step;
+    const size_t bytes = 2 << 20;
+
+#define FIND(f, name, version) *(void **)&f = stepgraph_session_symbol(session, name, version)
+    FIND(reserve, "cuMemAddressReserve", 10020);
+    FIND(create, "cuMemCreate", 10020);
+    FIND(map, "cuMemMap", 10020);
+    FIND(access, "cuMemSetAccess", 10020);
+    FIND(unmap, "cuMemUnmap", 10020);
+    FIND(release, "cuMemRelease", 10020);
+    FIND(give_back, "cuMemAddressFree", 10020);
+#undef FIND
+    ck_assert_int_eq(create(&handle, bytes, &properties, 0), CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(reserve(&at[i], bytes, 0, 0, 0), CUDA_SUCCESS);
+        ck_assert_int_eq(map(at[i], bytes, 0, handle, 0), CUDA_SUCCESS);
+        ck_assert_int_eq(access(at[i], bytes, &both, 1), CUDA_SUCCESS);
+    }
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, at[0], BYTES, "here");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, at[1], BYTES, "there");
+    step = record_begin("alias", 0);
+    inc(stream, at[0], 1);
+    inc(stream, at[1], 1);
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "'here'", "'there'");
+    drop_step(step);
+    n_steps--;
+    drop_pin(stepgraph_session_pin(session, "here"));
+    drop_pin(stepgraph_session_pin(session, "there"));
+    OK(stepgraph_session_wait(session));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(unmap(at[i], bytes), CUDA_SUCCESS);
+        ck_assert_int_eq(give_back(at[i], bytes), CUDA_SUCCESS);
+    }
+    ck_assert_int_eq(release(handle), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(step_whose_blocks_are_forgotten_is_refused)
+{
+    stepgraph_arena *arena = arena_make(1 << 20, 0);
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *first = record_begin("first", 0), *second;
+
+    inc(stream, block(arena), 1);
+    inc(stream, a, 1);
+    OK(stepgraph_step_end(first));
+    second = record_begin("second", 0);
+    inc(stream, a, 1);
+    OK(stepgraph_step_end(second));
+    refused_with(first, NULL, "'first'", "another step was recorded since");
+    relax_to(second, 2);
+}
+END_TEST
+
+START_TEST(step_that_cannot_be_put_back_is_not_timed)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("host", STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+
+    inc(stream, a, 1);
+    inc(stream, b, 1);
+    CU(LaunchHostFunc(stream, host_nothing, NULL));
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "node 2, 'host function'", "lanes");
+    ck_assert_uint_eq(relax_to(step, 4).lanes, 4);
+}
+END_TEST
+
+START_TEST(no_room_for_saving_is_told)
+{
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_step *step = two_lanes();
+
+    config.snapshot_bytes = 1; /* Then page-locked memory is used. */
+    ck_assert_int_eq(summary(relaxed(step, &config)).identical, 1);
+    driver_fails("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    FAILS(STEPGRAPH_ERR_MEMORY, stepgraph_step_relax(step, &config, NULL), "cannot be saved", "lanes", "at most 1 bytes");
+    no_driver_fails();
+    STATE_IS(step, STEPGRAPH_STEP_READY);
+    OK(stepgraph_step_replay(step));
+}
+END_TEST
+
+START_TEST(bad_calls_are_refused)
+{
+    const stepgraph_relax_kernel nameless = {NULL, 0, 0};
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_step *step = begin("bad", 0);
+    LONGER(stepgraph_relax_config, 8) longer;
+
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(NULL, NULL, NULL), "NULL");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "bad", "READY");
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "bad", "recording");
+    OK(stepgraph_step_reset(step));
+    step = two_lanes();
+    config.flags = 1u << 31;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "80000000");
+    config = on_lanes(65);
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "65", "64");
+    config = on_lanes(0);
+    config.n_reads = 1;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "reads", "NULL");
+    config.reads = &nameless;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "number 0 of the reads", "pattern");
+    memset(&longer, 0, sizeof longer);
+    longer.known = on_lanes(0);
+    longer.known.size = sizeof longer;
+    OK(stepgraph_step_relax(step, &longer.known, NULL));
+    longer.bytes[sizeof longer - 1] = 1;
+    FAILS(STEPGRAPH_ERR_ABI, stepgraph_step_relax(step, &longer.known, NULL), "newer library");
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "two", "open");
+    OK(stepgraph_step_run_end(step));
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_relax_get_summary(NULL, &(stepgraph_relax_summary)STEPGRAPH_RELAX_SUMMARY_INIT), "NULL");
+    ck_assert_str_eq(stepgraph_relax_text(NULL), "");
+    ck_assert_str_eq(stepgraph_barrier_name(99), "unknown reason");
+    stepgraph_relax_destroy(NULL);
+}
+END_TEST
+
+/* ---- what goes wrong on the way --------------------------------------------------------------------------------------- */
+
+static const char *const entries[] = {
+#define X(name, version, params) "cu" #name,
+    SG__DRIVER_ENTRIES(X, X)
+#undef X
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+/* These may fail without harm: undoing cannot be undone, or is put off; without device memory page-locked memory is taken; a kernel without a name is a
+ * barrier; and a mapping that the driver does not tell is none. */
+static int may_fail(const char *entry)
+{
+    static const char *const harmless[] = {"cuGraphExecDestroy",  "cuGraphDestroy",       "cuEventDestroy", "cuMemFree",    "cuMemFreeHost",
+                                           "cuModuleUnload",      "cuCtxPopCurrent",      "cuGetErrorName", "cuFuncGetName", "cuThreadExchangeStreamCaptureMode",
+                                           "cuPointerGetAttributes", "cuMemAlloc", "cuCtxPushCurrent", "cuCtxGetId"};
+
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strcmp(entry, harmless[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Every call of every entry fails once. The step is then as it was, or FAILED where its memory could not be put back; never half of it. */
+START_TEST(driver_calls_that_fail_leave_the_step_whole)
+{
+    unsigned char before[PINS * BYTES], after[PINS * BYTES];
+    const char *entry = entries[_i];
+    stepgraph_step *step;
+    unsigned long first, calls;
+
+    drawn_make(3, 1 << 16);
+    step = record_begin("drawn", 0);
+    drawn_body();
+    OK(stepgraph_step_end(step));
+    drawn_fill();
+    drawn_bytes(before);
+    first = driver_calls(entry);
+    OK(stepgraph_step_relax(step, NULL, NULL));
+    calls = driver_calls(entry) - first;
+    OK(stepgraph_step_unrelax(step));
+    unit_leaves_objects(1);
+    for (unsigned nth = 1; nth <= calls && nth < 40; nth++) {
+        CUgraphExec exec = step->exec;
+        stepgraph_status status;
+        first = driver_calls(entry);
+        driver_fails(entry, nth, CUDA_ERROR_UNKNOWN);
+        status = stepgraph_step_relax(step, NULL, NULL);
+        no_driver_fails();
+        if (status == STEPGRAPH_OK) { /* Ways that are clearly slower are timed less often, so it may be called less often than before. */
+            ck_assert_msg(may_fail(entry) || driver_calls(entry) < first + nth, "call %u of %s failed, and nobody noticed", nth, entry);
+        } else {
+            ck_assert_msg(strstr(last_words(), entry) != NULL, "call %u of %s: %s", nth, entry, last_words());
+            ck_assert_int_eq(last_error().driver_code, CUDA_ERROR_UNKNOWN);
+        }
+        if (stepgraph_step_state(step) == STEPGRAPH_STEP_FAILED) {
+            ck_assert_int_ne(status, STEPGRAPH_OK);
+            drawn_fill();
+            OK(stepgraph_step_reset(step));
+            OK(stepgraph_step_prepare(step));
+            OK(stepgraph_step_capture(step));
+            drawn_body();
+            OK(stepgraph_step_end(step));
+            continue;
+        }
+        drawn_bytes(after);
+        ck_assert_msg(memcmp(before, after, sizeof before) == 0, "call %u of %s: a state is not as it was", nth, entry);
+        OK(stepgraph_step_unrelax(step));
+        ck_assert_ptr_eq(step->exec, exec);
+    }
+    OK(stepgraph_step_replay(step));
+}
+END_TEST
+
+START_TEST(replays_that_hang_fail_the_step)
+{
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("slow", 0);
+
+    inc(stream, a, 1);
+    spin(stream, 100);
+    inc(stream, b, 1);
+    inc(stream, a, 1);
+    inc(stream, b, 1);
+    OK(stepgraph_step_end(step));
+    config.timeout_ns = 20000000;
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_relax(step, &config, NULL), "slow", "0.0 seconds");
+    STATE_IS(step, STEPGRAPH_STEP_FAILED);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "slow", "hangs");
+    usleep(900000);
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+static TCase *case_of(Suite *suite, const char *name)
+{
+    TCase *made = audit_case(suite, name);
+
+    tcase_add_checked_fixture(made, setup, teardown);
+    tcase_set_timeout(made, 60);
+    return made;
+}
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("relax");
+    TCase *order = case_of(suite, "order"), *lifetimes = case_of(suite, "lifetimes"), *barriers = case_of(suite, "barriers");
+    TCase *replays = case_of(suite, "replays"), *back = case_of(suite, "back"), *refusals = case_of(suite, "refusals");
+    TCase *wrong = case_of(suite, "wrong"), *unseen = case_of(suite, "unseen"), *looped = case_of(suite, "loop");
+
+    tcase_add_test(order, nodes_that_touch_nothing_in_common_do_not_wait);
+    tcase_add_test(order, two_readers_wait_for_each_other_unless_declared);
+    tcase_add_loop_test(order, pins_that_the_step_does_not_write_tie_nothing_together, 0, 6);
+    tcase_add_test(order, copies_and_sets_touch_what_they_say_and_no_more);
+    tcase_add_test(order, commits_touch_what_stands_in_their_list);
+    tcase_add_test(order, addresses_at_odd_places_of_structs_are_found);
+    tcase_add_test(order, memory_outside_the_pins_is_one_allocation);
+    tcase_add_loop_test(lifetimes, blocks_that_are_given_out_again_tie_their_users_together, 0, 2);
+    tcase_add_test(lifetimes, blocks_that_the_host_notes_are_known_by_their_lifetimes);
+    tcase_add_test(lifetimes, left_over_words_are_counted_and_touch_what_was_there);
+    tcase_add_test(lifetimes, memory_of_an_arena_that_was_never_a_block_is_all_of_it);
+    tcase_add_test(barriers, kernel_without_an_address_is_a_barrier);
+    tcase_add_test(barriers, host_function_is_a_barrier);
+    tcase_add_loop_test(barriers, use_of_host_memory_is_a_barrier, 0, 5);
+    tcase_add_test(barriers, events_are_barriers);
+    tcase_add_test(barriers, child_graph_is_a_barrier);
+    tcase_add_test(barriers, child_graph_with_a_host_function_is_not_timed);
+    tcase_add_test(barriers, cooperative_kernel_is_a_barrier);
+    tcase_add_test(barriers, collectives_are_barriers_or_keep_their_order);
+    tcase_add_test(barriers, caller_can_make_a_kernel_a_barrier);
+    tcase_add_test(barriers, names_fit_patterns);
+    tcase_add_loop_test(replays, relaxed_replays_give_what_launches_give, 0, 20);
+    tcase_add_test(replays, all_is_put_back_after_timing);
+    tcase_add_test(replays, choices_are_told_as_recorded_first);
+    tcase_add_test(replays, chain_that_is_needed_stays);
+    tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 2);
+    tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
+    tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);
+    tcase_add_test(looped, loop_relaxes_what_is_proven_and_proves_it_again);
+    tcase_add_test(looped, loop_relaxes_without_checks_where_none_are_wanted);
+    tcase_add_test(looped, loop_goes_back_to_the_recording_when_a_check_finds_other_results);
+    tcase_add_test(looped, loop_says_what_cannot_be_relaxed);
+    tcase_add_test(looped, loop_knows_blocks_of_several_keys);
+    tcase_add_test(looped, loop_refuses_bad_options_of_relaxing);
+    add_controlled_test(back, unrelaxed_step_replays_its_own_executable);
+    tcase_add_test(back, relaxing_again_begins_from_the_recording);
+    tcase_add_test(back, recording_again_updates_the_recorded_executable);
+    tcase_add_test(refusals, graph_that_allocates_is_refused);
+    tcase_add_test(refusals, programmatic_launches_are_refused);
+    tcase_add_test(refusals, memory_that_is_gone_is_refused);
+    tcase_add_test(refusals, memory_under_two_addresses_is_refused);
+    tcase_add_test(refusals, step_whose_blocks_are_forgotten_is_refused);
+    tcase_add_test(refusals, step_that_cannot_be_put_back_is_not_timed);
+    add_controlled_test(refusals, no_room_for_saving_is_told);
+    tcase_add_test(refusals, bad_calls_are_refused);
+    add_controlled_loop_test(wrong, driver_calls_that_fail_leave_the_step_whole, 0, ENTRIES);
+    add_controlled_test(wrong, replays_that_hang_fail_the_step);
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
