@@ -4,7 +4,7 @@
     links     every relative link of a Markdown file leads somewhere
     paths     no file names a folder of the machine it was written on
     listings  code shown in README.md is cut from a program that is built and run
-    tests     a test that docs/faults.md names is there
+    tests     a test that docs/faults.md names is there, and each kind of fault has one of its name or a reason why not
     picture   docs/quickstart-step.svg and docs/relaxed-step.svg are what docs/draw.sh makes with QUICKSTART now; exit status 77 without the
               Graphviz that made them
 """
@@ -140,6 +140,14 @@ def tests(root):
     named = [name for name in named if name not in ("liveness_every", "captured_not_run")]
     for name in sorted(set(named) - there):
         yield f"docs/faults.md: there is no test {name}"
+    text = read(os.path.join(root, "docs/faults.md"))
+    kinds = re.findall(r"^\| (K\d\d) \|", text, flags=re.M)
+    excused = re.findall(r"K\d\d", next(iter(re.findall(r"^\*\*(.*) have no test of their name", text, flags=re.M)), ""))
+    if kinds != [f"K{number:02}" for number in range(1, 30)]:
+        yield "docs/faults.md: its table is not about K01 to K29"
+    for kind in kinds:
+        if any(name.startswith(kind.lower() + "_") for name in there) == (kind in excused):
+            yield f"docs/faults.md: {kind} has {'a test of its name after all' if kind in excused else 'no test of its name, and nothing says why'}"
     yield len(named)
 
 

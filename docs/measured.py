@@ -7,7 +7,7 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
 quickstart, launches and loop-runs (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
-writes). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
+writes), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
 script out with --into another folder than docs/.
 """
 import argparse
@@ -28,8 +28,8 @@ GOALS = (
      ("commit of 4 KiB by pins", "commit of 64 KiB by pins", "commit of 1 MiB by pins", "commit of two pins by bytes")),
     ("commit of 1,000 pins of 4 KiB over 1,000 copy nodes", "at most 0.01x", "commit", ("copy nodes of 4 KiB by pins",)),
     ("comparing state over a copy of as many bytes", "at most 1.25x: 80 % of the bandwidth", "checker", ("compare by bytes", "compare 1000 ranges by bytes")),
-    ("audit in `end` over instantiating", "at most 0.25x", "end", ("audit by nodes", "audit by pins")),
-    ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes",)),
+    ("audit in `end` over instantiating", "at most 0.25x", "end", ("audit by nodes", "audit by pins", "audit by argument bytes")),
+    ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes", "compare by argument bytes")),
     ("counting a launch over an empty call", "at most +2 ns", "count", ("counting over a call",)),
     ("counting a launch over a bare relaxed atomic add", "at most 1x", "count", ("counting by threads",)),
     ("a counted launch over `cuLaunchKernel`", "at most +0.1 us", "count", ("wrapped launch",)),
@@ -167,6 +167,24 @@ LAUNCHES = (("host_us", "host time of all", "us"), ("total_us", "until done", "u
             ("device_us_per_step", "device time of 2,000 launches", "us"))
 
 
+def table_frameworks(scripts):
+    """Steps of host frameworks, from the scripts' JSON; None where none was run."""
+    cases = [(script["script"][len("audit_"):], case) for script in scripts for case in script["cases"] if "nodes" in case]
+    if not cases:
+        return None
+    lines = ["| step | nodes | reading and auditing | instantiating | what end adds, over instantiating | comparing two | comparing all | faults | accused falsely |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for script, case in cases:
+        def of(key, unit=""):
+            return f"{number(case[key])}{unit}" if case.get(key) is not None else ""
+
+        all_of_them = f"{of('compare_us_per_node')}, {case['recordings']} recordings"
+        lines.append(f"| {script}: {case['case']} | {case['nodes']} | {of('read_us_per_node') or of('first_read_us_per_node') + ' (the first time)'} | "
+                     f"{of('instantiate_us_per_node')} | {of('added_of_instantiate', 'x')} | {of('compare_two_us_per_node')} | {all_of_them} | {case['faults']} | "
+                     f"{case.get('false', '')} |")
+    return lines
+
+
 def table_pytorch(data, what):
     """The comparison's figures for each way: of a step; or what each says."""
     if not data or (what == "said" and not data["told"]):
@@ -223,6 +241,8 @@ def rewrite(text, found):
             lines = table_fresh_and_replay(found.get("quickstart.json"), QUICKSTART)
         elif kind == "launches":
             lines = table_fresh_and_replay(found.get("launches.json"), LAUNCHES)
+        elif kind == "frameworks":
+            lines = table_frameworks(found["frameworks"])
         elif kind == "pytorch":
             lines = table_pytorch(found.get("pytorch.json"), name)
         elif kind == "loop-runs":
@@ -246,6 +266,10 @@ def main():
     found = load(arguments.results, arguments.simulation)
     for name in OTHERS:
         found[f"{name}.json"] = load_other(arguments.results, name, arguments.simulation) or {}
+    found["frameworks"] = []
+    for path in sorted(glob.glob(os.path.join(arguments.results, "audit_*.json"))):
+        with open(path, encoding="utf-8") as f:
+            found["frameworks"].append(json.load(f))
     os.makedirs(arguments.into, exist_ok=True)
     for name in DOCUMENTS:
         with open(os.path.join(docs, name), encoding="utf-8") as f:

@@ -114,10 +114,10 @@ static stepgraph_audit *compare(void)
     //! [compare]
     stepgraph_step *one[2], *next[2];
 
-    for (int i = 0; i < 2; i++)
-        one[i] = record("one step", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 0);
+    one[0] = record("one step", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 0);
     for (int i = 0; i < 2; i++)
         next[i] = record("the next", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 1);
+    one[1] = record("one step", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 0);
     CHECK(stepgraph_audit_compare_many(2, one, 2, next, &audit));
     for (int i = 0; i < 2; i++) {
         stepgraph_step_destroy(one[i]);

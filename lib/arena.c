@@ -30,6 +30,7 @@ typedef struct ranges {
 
 typedef struct record {
     sg__block block;
+    bool before; /* It was out when the recording began. */
     char label[];
 } record;
 
@@ -125,6 +126,7 @@ static stepgraph_status blocks_add(blocks *b, range extent, const char *label, u
     made = malloc(sizeof *made + label_bytes);
     if (made == NULL)
         return sg__fail_memory("host", sizeof *made + label_bytes);
+    made->before = false;
     memcpy(made->label, label != NULL ? label : "", label_bytes);
     made->block = (sg__block){.start = extent.start, .bytes = extent.bytes, .label = made->label, .first_node = node, .last_node = UINT32_MAX};
 
@@ -153,8 +155,10 @@ static void blocks_end(blocks *b, size_t index, uint32_t node)
 /* A recording begins. */
 static void blocks_restart(blocks *b)
 {
-    for (size_t i = 0; i < b->n_live; i++)
+    for (size_t i = 0; i < b->n_live; i++) {
         b->live[i]->block.first_node = 0;
+        b->live[i]->before = true;
+    }
     for (size_t i = 0; i < b->n_ended; i++)
         free(b->ended[i].record);
     b->n_ended = 0;
@@ -294,6 +298,54 @@ void sg__arenas_record(stepgraph_session *session)
     arenas->nodes = 0;
 }
 
+/* Append the carried blocks of one list; where out is NULL, count them only. */
+static size_t gather_carried(const blocks *b, sg__carried *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n_live + b->n_ended; i++) {
+        const record *one = i < b->n_live ? b->live[i] : b->ended[i - b->n_live].record;
+        if (!one->before)
+            continue;
+        if (out != NULL)
+            out[n] = (sg__carried){.start = one->block.start, .bytes = one->block.bytes, .last_node = one->block.last_node};
+        n++;
+    }
+    return n;
+}
+
+static size_t gather_all_carried(const sg__arenas *arenas, sg__carried *out)
+{
+    size_t n = gather_carried(&arenas->noted, out);
+
+    for (const stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
+        n += gather_carried(&arena->blocks, out != NULL ? out + n : NULL);
+    return n;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const sg__carried *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+stepgraph_status sg__arenas_carried(const stepgraph_session *session, sg__carried **carried_out, size_t *n_out)
+{
+    size_t n = session->arenas != NULL ? gather_all_carried(session->arenas, NULL) : 0;
+
+    *carried_out = NULL;
+    *n_out = 0;
+    if (n == 0)
+        return STEPGRAPH_OK;
+    *carried_out = malloc(n * sizeof **carried_out);
+    if (*carried_out == NULL)
+        return sg__fail_memory("host", n * sizeof **carried_out);
+    *n_out = gather_all_carried(session->arenas, *carried_out);
+    qsort(*carried_out, n, sizeof **carried_out, by_place);
+    return STEPGRAPH_OK;
+}
+
 /* The number of the node that is recorded next, UINT32_MAX outside a recording. In a broken recording, which comes to nothing, it is the
  * last number that was seen. */
 static uint32_t next_node(const stepgraph_session *session)
@@ -342,6 +394,23 @@ bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, C
     *start_out = from;
     *bytes_out = (index < arena->blocks.n_live ? arena->blocks.live[index]->block.start : end) - from;
     return true;
+}
+
+bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes)
+{
+    const blocks *noted;
+    size_t index;
+
+    if (session->arenas == NULL)
+        return false;
+    noted = &session->arenas->noted;
+    index = live_index(noted, start);
+    if (index < noted->n_live && noted->live[index]->block.start < start + bytes)
+        return true;
+    for (size_t i = 0; i < noted->n_ended; i++)
+        if (noted->ended[i].record->block.start - start < bytes)
+            return true;
+    return false;
 }
 
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)

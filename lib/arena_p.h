@@ -28,6 +28,9 @@ typedef struct sg__block {
  */
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
 
+/* Whether the host has noted blocks in that memory, which lies in no arena. */
+bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes);
+
 /* Where no block was at that node: the one that was there last before it, or else the first one after it. False: there never was one. */
 bool sg__arena_block_near(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out);
 
@@ -36,6 +39,19 @@ bool sg__arenas_any(const stepgraph_session *session);
 
 /* The next part of an arena's memory, from an address on, that no block holds now: what may be overwritten. False: there is none. */
 bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, CUdeviceptr from, CUdeviceptr *start_out, uint64_t *bytes_out);
+
+/*
+ * A block that was out when a recording began, and its last node as above: what the step finds in there, an earlier one has left, or the host.
+ * They were all there at once, so they are disjoint.
+ */
+typedef struct sg__carried {
+    CUdeviceptr start;
+    uint64_t bytes;
+    uint32_t last_node;
+} sg__carried;
+
+/* Those of the last recording, by address. *carried_out is the caller's to free; NULL: there are none. */
+stepgraph_status sg__arenas_carried(const stepgraph_session *session, sg__carried **carried_out, size_t *n_out);
 
 /* A recording begins: the blocks that are out were there from its first node on, and those of the recording before are forgotten. */
 void sg__arenas_record(stepgraph_session *session);

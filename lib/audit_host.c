@@ -1,7 +1,9 @@
 /* Memory of the host process: what a kernel cannot use, and what left-over bytes of arguments are often addresses of. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "audit_p.h"
@@ -72,7 +74,8 @@ static void read_maps(sg__host_memory *memory)
     free(text);
 }
 
-bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
+/* Index of the first range that ends beyond address. */
+static size_t find(sg__host_memory *memory, uint64_t address)
 {
     size_t low = 0, high;
 
@@ -86,16 +89,111 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
         else
             high = middle;
     }
-    if (low == memory->n || address < memory->ranges[low].start)
-        return false;
+    return low;
+}
+
+/* Whether the process can read there, and no device is behind it, as the list would tell, which costs a thousand times as much to make. 1 or 0; -1: the
+ * system does not say. */
+static int is_readable(uint64_t address)
+{
+    char byte;
+    struct iovec to = {.iov_base = &byte, .iov_len = 1}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = 1};
+
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+        return 1;
+    return errno == EFAULT ? 0 : -1;
+}
+
+bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
+{
+    const bool low = address >> 32 == 0;
+    size_t at;
+    int told;
+
     /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
-    if (address >> 32 == 0)
-        return memory->ranges[low].writable && address % 8 == 0;
-    return !likely || address % 8 == 0 || memory->ranges[low].executable;
+    if (low && address % 8 != 0)
+        return false;
+    told = memory->known ? -1 : is_readable(address);
+    if (told == 0 || (told == 1 && !low && (!likely || address % 8 == 0)))
+        return told == 1;
+    at = find(memory, address);
+    if (at == memory->n || address < memory->ranges[at].start)
+        return false;
+    return low ? memory->ranges[at].writable : !likely || address % 8 == 0 || memory->ranges[at].executable;
+}
+
+/* Some bytes of the process's memory, through a file, since what the list says may be gone by now. */
+static bool read_memory(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
+{
+    if (memory->contents == 0) {
+        int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+        memory->contents = file >= 0 ? file + 1 : -1;
+    }
+    return memory->contents > 0 && pread(memory->contents - 1, to, bytes, (off_t)address) == (ssize_t)bytes;
+}
+
+/* Whether the instruction in front of address calls, so that address is where that call returns to. */
+static bool follows_call(sg__host_memory *memory, uint64_t address)
+{
+#if defined __x86_64__
+    unsigned char code[8];
+    int32_t distance;
+    size_t target;
+
+    if (!read_memory(memory, address - sizeof code, code, sizeof code))
+        return false;
+    memcpy(&distance, &code[4], sizeof distance);
+    if (code[3] == 0xe8) { /* call distance */
+        target = find(memory, address + (uint64_t)(int64_t)distance);
+        if (target < memory->n && memory->ranges[target].executable)
+            return true;
+    }
+    for (size_t bytes = 2; bytes <= 7; bytes++) { /* call *operand: a second byte that says what the operand is, and how long. */
+        const unsigned char *call = &code[sizeof code - bytes];
+        size_t mode = call[1] >> 6, base = call[1] & 7, length = 2;
+        if (call[0] != 0xff || (call[1] >> 3 & 7) != 2)
+            continue;
+        if (mode != 3 && base == 4)
+            length += mode == 0 && bytes > 2 && (call[2] & 7) == 5 ? 5 : 1;
+        if (mode == 1)
+            length += 1;
+        if (mode == 2 || (mode == 0 && base == 5))
+            length += 4;
+        if (length == bytes)
+            return true;
+    }
+    return false;
+#elif defined __aarch64__
+    uint32_t code;
+
+    return address % 4 == 0 && read_memory(memory, address - sizeof code, &code, sizeof code) &&
+           ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
+#else
+    (void)memory;
+    (void)address;
+    return false;
+#endif
+}
+
+bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
+{
+    if (!memory->known)
+        read_maps(memory);
+    for (size_t i = 0; i < memory->n; i++) {
+        const sg__host_range *range = &memory->ranges[i];
+        for (uint64_t high = range->start >> 32; range->executable && high <= (range->end - 1) >> 32; high++) {
+            uint64_t address = high << 32 | low;
+            if (address >= range->start + 8 && address < range->end && follows_call(memory, address))
+                return true;
+        }
+    }
+    return false;
 }
 
 void sg__host_memory_free(sg__host_memory *memory)
 {
     free(memory->ranges);
+    if (memory->contents > 0)
+        close(memory->contents - 1);
     *memory = (sg__host_memory){0};
 }

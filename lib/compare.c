@@ -3,18 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "structs.h"
 
-/* A struct beyond this is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
-enum { SMALL_STRUCT = 64 };
+#define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
 
 typedef struct comparison {
-    const stepgraph_step **steps; /* Recordings of step k, then those of step k + 1, each in the order of recording. */
+    const stepgraph_step **steps; /* Recordings of step k, then those of step k + 1. */
     size_t n_a, n;
+    size_t *by_time; /* Their indices, the one that was recorded first in front. */
     stepgraph_audit *audit;
     sg__host_memory host;
+    sg__values addresses, halves; /* What is known of numbers: of the host's memory, or not. */
+    bool bytes;                   /* Addresses may stand anywhere in an argument. */
+    struct {
+        uint32_t node, argument, offset;
+        bool found;
+    } packed; /* The last of them: it may have shown in the word before. */
 } comparison;
+
+/* A mark of a value. */
+enum { YES = 1 };
 
 /* What a finding is about: a word of all recordings, or a part of it. */
 typedef struct change {
@@ -62,15 +72,44 @@ static uint64_t noise_of(const comparison *c, const sg__graph_difference *d, uin
     return noise;
 }
 
-/* Goes on by the same amount from each recording to the next, as what a host counts does. Two recordings cannot show that. */
+/* By how much four bytes go on from a recording to the one after it. */
+static uint32_t goes_on_by(const comparison *c, const sg__graph_difference *d, size_t turn, uint32_t at)
+{
+    return (uint32_t)(part_of(d, c->by_time[turn + 1], at, 4) - part_of(d, c->by_time[turn], at, 4));
+}
+
+/* By the same amount each time, as what a host counts does. Two recordings cannot show that. */
 static bool is_steady(const comparison *c, const sg__graph_difference *d, uint32_t at)
 {
-    uint32_t amount = (uint32_t)(part_of(d, 1, at, 4) - part_of(d, 0, at, 4));
+    uint32_t amount = goes_on_by(c, d, 0, at);
 
-    for (size_t g = 2; g < c->n; g++)
-        if ((uint32_t)(part_of(d, g, at, 4) - part_of(d, g - 1, at, 4)) != amount)
+    for (size_t turn = 1; turn + 1 < c->n; turn++)
+        if (goes_on_by(c, d, turn, at) != amount)
             return false;
     return c->n > 2 && amount != 0;
+}
+
+/* Both steps were recorded three times: garbage that looks like a step's own value all that time is not met any more. */
+static bool is_well_known(const comparison *c)
+{
+    return c->n_a > 2 && c->n - c->n_a > 2;
+}
+
+/* Bytes that a host may well leave as they are: in a large struct; or the one byte of a functor without members, unless it is true or false. */
+static bool may_be_left_over(const comparison *c, const sg__graph_difference *d)
+{
+    if (d->place != SG__WORD_ARGUMENT || d->extent != 1)
+        return d->place == SG__WORD_ARGUMENT && d->extent > SG__SMALL_STRUCT;
+    for (size_t g = 0; g < c->n; g++)
+        if (d->values[g] > 1)
+            return true;
+    return false;
+}
+
+/* A fault, unless it may be left over and was not seen often enough to be sure that it is not. */
+static sg__weight weight_of(const comparison *c, const sg__graph_difference *d)
+{
+    return is_well_known(c) || !may_be_left_over(c, d) ? SG__FAULT : SG__DOUBTFUL;
 }
 
 /* Both steps were recorded more than once, and each time the value was that of the step. */
@@ -81,77 +120,54 @@ static bool is_told_by_step(const comparison *c, const sg__graph_difference *d)
 
 /* ---- what a difference is ---------------------------------------------------------------------------------------- */
 
-/* A value's text: its bytes, and what they are as a number where that makes sense. */
-static void describe_scalars(const change *x, char *text, size_t bytes)
-{
-    float f[2];
-    double g[2];
-    uint32_t low[2] = {(uint32_t)x->before, (uint32_t)x->after};
-
-    if (x->bytes == 4) {
-        memcpy(&f[0], &low[0], 4);
-        memcpy(&f[1], &low[1], 4);
-        snprintf(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
-                 (int32_t)low[0], (int32_t)low[1]);
-    } else if (x->bytes == 8) {
-        memcpy(&g[0], &x->before, 8);
-        memcpy(&g[1], &x->after, 8);
-        snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
-                 (unsigned long long)x->after, g[0], g[1], (long long)x->before, (long long)x->after);
-    } else {
-        snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", x->bytes, (unsigned long long)x->before,
-                 (unsigned long long)x->after, (unsigned long long)x->before, (unsigned long long)x->after);
-    }
-}
-
 /* A finding about a change; *out is NULL where nobody will read it. */
-static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, bool fault, const change *x, sg__finding **out)
+static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, sg__weight weight, const change *x, sg__finding **out)
 {
-    stepgraph_status status = sg__audit_add(c->audit, kind, fault, c->steps[0], x->d->node, out);
+    stepgraph_status status = sg__audit_add(c->audit, kind, weight, c->steps[0], x->d->node, out);
 
     if (*out == NULL)
         return status;
     sg__finding_place(*out, x->d->place, x->d->argument, x->offset);
-    (*out)->said.bytes = x->bytes;
-    (*out)->said.before = x->before;
-    (*out)->said.after = x->after;
+    (*out)->bytes = x->bytes;
+    (*out)->before = x->before;
+    (*out)->after = x->after;
     return status;
 }
 
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
 static stepgraph_status report_scalar(const comparison *c, const change *x, const sg__graph_difference *whole)
 {
-    char values[256], as_double[128] = "";
+    static const char *const advice[2][2] = {
+        {"record again for each such value, or make it the same in every step",
+         "record again for each such value, or make it the same in every step" IN_DOUBT},
+        {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
+         "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
+    const sg__weight weight = weight_of(c, x->d);
     stepgraph_status status;
     sg__finding *f;
-    double g[2];
 
-    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, true, x, &f);
+    status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, weight, x, &f);
     if (f == NULL)
         return status;
-    describe_scalars(x, values, sizeof values);
+    f->advice = advice[x->d->place == SG__WORD_ARGUMENT][weight == SG__DOUBTFUL];
     if (whole != NULL) {
-        memcpy(&g[0], &whole->values[0], 8);
-        memcpy(&g[1], &whole->values[x->other], 8);
-        snprintf(as_double, sizeof as_double, ", or of the double at +%u: %.9g -> %.9g", whole->offset, g[0], g[1]);
+        f->half = true;
+        f->whole[0] = whole->values[0];
+        f->whole[1] = whole->values[x->other];
+        f->whole_offset = whole->offset;
     }
-    snprintf(f->said.text, sizeof f->said.text, "changing scalar   %s%s", values, as_double);
-    snprintf(f->said.advice, sizeof f->said.advice, "%s",
-             x->d->place == SG__WORD_ARGUMENT ? "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
-                                              : "record again for each such value, or make it the same in every step");
     return status;
 }
 
-/* Bytes that are no value of the step's; why says how that shows. */
+/* Bytes that are no value of the step's; why says how that shows, and lives for ever. */
 static stepgraph_status report_unclassified(const comparison *c, const change *x, const char *why)
 {
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, false, x, &f);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, SG__NOTE, x, &f);
     if (f != NULL)
-        snprintf(f->said.text, sizeof f->said.text, "unclassified   %llx -> %llx: %s", (unsigned long long)x->before,
-                 (unsigned long long)x->after, why);
+        f->why = why;
     return status;
 }
 
@@ -162,56 +178,84 @@ static stepgraph_status report_noise(const comparison *c, const change *x)
 
 static stepgraph_status report_counter(const comparison *c, const change *x)
 {
-    char why[256];
+    stepgraph_status status;
+    sg__finding *f;
 
-    snprintf(why, sizeof why,
-             "goes on by %d in every recording and stands in a struct of %zu bytes, so it is taken for a counter that was left over there; if the "
-             "kernel reads it, make it a CELL",
-             (int32_t)(uint32_t)(part_of(x->d, 1, x->offset - x->d->offset, 4) - x->before), x->d->extent);
-    return report_unclassified(c, x, why);
+    status = begin(c, STEPGRAPH_FINDING_UNCLASSIFIED, SG__NOTE, x, &f);
+    if (f != NULL) {
+        f->why = "so it is taken for a counter that was left over there; if the kernel reads it, make it a CELL";
+        f->goes_on_by = (int32_t)goes_on_by(c, x->d, 0, x->offset - x->d->offset);
+        f->extent = (uint32_t)x->d->extent;
+    }
+    return status;
+}
+
+/* Whether the address was in a block that the host had before the recording began, so that what is in there is older than the step. Commits
+ * have no node: for them the block must still be out at the end. */
+static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t node)
+{
+    uint32_t top = node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE;
+    size_t low = 0, high = step->n_carried;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (step->carried[middle].start + step->carried[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < step->n_carried && step->carried[low].start <= address && step->carried[low].last_node >= top;
 }
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
- * than the next step would. */
-static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after)
+ * than the next step would. Not so a block that is known to be older than its recording. */
+static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after,
+                                           uint32_t node)
 {
     sg__place a = sg__resolve(one, before), b = sg__resolve(other, after);
     const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? one->session->pins[a.pin] : NULL;
 
-    return pin != NULL && pin->role == STEPGRAPH_ROLE_SCRATCH ? pin : NULL;
+    if (pin == NULL || pin->role != STEPGRAPH_ROLE_SCRATCH || is_carried(one, before, node) || is_carried(other, after, node))
+        return NULL;
+    return pin;
 }
 
 /* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
-static void advise(const comparison *c, stepgraph_finding *f, const stepgraph_pin *scratch, const char *otherwise)
+static void advise(const comparison *c, sg__finding *f, const stepgraph_pin *scratch, const char *otherwise)
 {
     const stepgraph_pin *former = sg__former_state(c->steps[0]->session, f->before);
 
     if (scratch != NULL)
-        snprintf(f->advice, sizeof f->advice, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
+        sg__finding_advise(f, "nothing, as long as nothing in scratch '%.100s' is needed in the next step", scratch->name);
     else if (former != NULL)
-        snprintf(f->advice, sizeof f->advice, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
+        sg__finding_advise(f, "let the step use the address of pin '%.100s', and commit the new value each step", former->name);
     else
-        snprintf(f->advice, sizeof f->advice, "%s", otherwise);
+        f->advice = otherwise;
 }
 
 static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
-    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after);
-    bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
+    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after, x->d->node);
+    const bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
+    sg__weight weight = scratch != NULL || allowed ? SG__NOTE : weight_of(c, x->d);
     char before[160], after[160];
     stepgraph_status status;
     sg__finding *f;
 
-    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL && !allowed, x, &f);
+    if (weight == SG__FAULT && may_be_left_over(c, x->d) && noise_of(c, x->d, 0, 8) != 0)
+        weight = SG__DOUBTFUL; /* Or it moves each time it is recorded: only a check can tell. */
+    status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, weight, x, &f);
     if (f == NULL)
         return status;
     sg__describe_address(one, x->before, x->d->node, before, sizeof before);
     sg__describe_address(other, x->after, x->d->node, after, sizeof after);
-    snprintf(f->said.text, sizeof f->said.text, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
+    sg__finding_say(f, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
              (unsigned long long)x->after, after);
-    advise(c, &f->said, scratch,
-           x->d->place == SG__WORD_HOST
+    advise(c, f, scratch,
+           weight == SG__DOUBTFUL
+               ? "pin what it is, or note the blocks of the host's pool" IN_DOUBT
+           : x->d->place == SG__WORD_HOST
                ? "give the host function the same argument in every step, call it outside the step, or allow it with "
                  "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS, if it is made for the recording and lives as long as the graph"
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
@@ -223,10 +267,10 @@ static stepgraph_status report_topology(const comparison *c, uint32_t node, cons
     stepgraph_status status;
     sg__finding *f;
 
-    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, true, c->steps[0], node, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, SG__FAULT, c->steps[0], node, &f);
     if (f != NULL) {
-        snprintf(f->said.text, sizeof f->said.text, "%s", text);
-        snprintf(f->said.advice, sizeof f->said.advice, "a graph repeats the same nodes: record one graph for each form that the step can take");
+        sg__finding_say(f, "%s", text);
+        f->advice = "a graph repeats the same nodes: record one graph for each form that the step can take";
     }
     return status;
 }
@@ -235,22 +279,22 @@ static stepgraph_status report_source(const comparison *c, size_t index, size_t 
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
-    const stepgraph_pin *scratch = shared_scratch(one, before, other, after);
+    const stepgraph_pin *scratch = shared_scratch(one, before, other, after, SG__NO_NODE);
     char was[160], is[160];
     stepgraph_status status;
     sg__finding *f;
 
-    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL, one, SG__NO_NODE, &f);
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_MOVED_POINTER, scratch == NULL ? SG__FAULT : SG__NOTE, one, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
-    f->said.bytes = 8;
-    f->said.before = before;
-    f->said.after = after;
+    f->bytes = 8;
+    f->before = before;
+    f->after = after;
     sg__describe_address(one, before, SG__NO_NODE, was, sizeof was);
     sg__describe_address(other, after, SG__NO_NODE, is, sizeof is);
-    snprintf(f->said.text, sizeof f->said.text, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
+    sg__finding_say(f, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
              one->sources[index].pin->name, before, was, after, is);
-    advise(c, &f->said, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    advise(c, f, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
     return status;
 }
 
@@ -321,13 +365,27 @@ static bool driver_knows(const stepgraph_session *session, uint64_t address)
     return known;
 }
 
-/* An address of the host's own memory, which no kernel can use: page-locked memory is the driver's too. */
-static bool is_host_address(comparison *c, size_t g, uint64_t value)
+/* As is_host_address(), of what the step does not know. */
+static bool is_in_host_memory(comparison *c, uint64_t value)
 {
     const stepgraph_session *session = c->steps[0]->session;
 
-    return value != 0 && like_address(value) && !is_known(c, g, value) && sg__host_memory_holds(&c->host, value, false) &&
-           sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+    return sg__host_memory_holds(&c->host, value, false) && sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+}
+
+/* An address of the host's own memory, which no kernel can use: page-locked memory is the driver's too. The same numbers come again. */
+static bool is_host_address(comparison *c, size_t g, uint64_t value)
+{
+    sg__value *entry;
+
+    if (value == 0 || !like_address(value) || is_known(c, g, value))
+        return false;
+    entry = sg__values_take(&c->addresses, value);
+    if (entry == NULL)
+        return is_in_host_memory(c, value);
+    if (entry->n++ == 0 && is_in_host_memory(c, value))
+        entry->marks = YES;
+    return entry->marks == YES;
 }
 
 static bool is_plain_float(uint32_t bits)
@@ -377,6 +435,39 @@ static stepgraph_status report_left_over(const comparison *c, const change *x)
     return report_unclassified(c, x, "an address in the host's own memory, in one recording at least, which no kernel can use: left over there");
 }
 
+/* What four bytes of a struct are. */
+typedef struct half {
+    change change;
+    uint32_t bytes; /* How many of them are a value. */
+    bool counter;   /* They are, but only of a counter that seems to be left over. */
+} half;
+
+static bool returns_to(comparison *c, uint32_t low)
+{
+    sg__value *entry = low != 0 ? sg__values_take(&c->halves, low) : NULL;
+
+    if (entry == NULL)
+        return low != 0 && sg__host_memory_returns(&c->host, low);
+    if (entry->n++ == 0 && sg__host_memory_returns(&c->host, low))
+        entry->marks = YES;
+    return entry->marks == YES;
+}
+
+/* Four bytes of a large struct that are, in each recording, the lower half of an address in the host's code, where a call returns to. The upper half
+ * is missing where the part of the struct that nobody set ends between the two. A value that changes is such a half both before and after in
+ * one of fifty thousand cases. */
+static bool is_half_an_address(comparison *c, const half *h)
+{
+    const sg__graph_difference *d = h->change.d;
+
+    if (h->bytes != 4 || h->counter || d->extent <= SG__SMALL_STRUCT)
+        return false;
+    for (size_t g = 0; g < c->n; g++)
+        if (!returns_to(c, (uint32_t)part_of(d, g, h->change.offset - d->offset, 4)))
+            return false;
+    return true;
+}
+
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 /* A struct may hold padding, and several values in one word. An argument of 1, 2, 4 or 8 bytes is taken for one value. */
@@ -384,13 +475,6 @@ static bool in_struct(const sg__graph_difference *d)
 {
     return d->extent > 8 || (d->extent & (d->extent - 1)) != 0;
 }
-
-/* What four bytes of a struct are. */
-typedef struct half {
-    change change;
-    uint32_t bytes; /* How many of them are a value. */
-    bool counter;   /* They are, but only of a counter that seems to be left over. */
-} half;
 
 /* All four are a value if they stay in all recordings of the same step, or if they go on by the same amount, as the host's own counter does;
  * else those in front of the first that does not stay, since padding comes last. */
@@ -407,8 +491,8 @@ static half look_at_half(const comparison *c, const sg__graph_difference *d, uin
         h.bytes = bytes;
     } else if (bytes == 4 && is_steady(c, d, at)) {
         h.bytes = bytes;
-        h.counter = d->extent > SMALL_STRUCT;
-    } else if (d->extent <= SMALL_STRUCT) {
+        h.counter = d->extent > SG__SMALL_STRUCT;
+    } else if (d->extent <= SG__SMALL_STRUCT) {
         while ((noise >> 8 * n & 0xff) == 0)
             n++;
         h.bytes = n > 0 && changes(c, d, at, n, &h.change) ? n : 0;
@@ -419,10 +503,11 @@ static half look_at_half(const comparison *c, const sg__graph_difference *d, uin
 static stepgraph_status report_half(const comparison *c, const half *h)
 {
     const sg__graph_difference *d = h->change.d;
-    bool upper = h->change.offset != d->offset && h->bytes == 4 && (uint32_t)d->values[0] == (uint32_t)d->values[h->change.other];
+    bool upper;
 
     if (h->bytes == 0)
         return STEPGRAPH_OK;
+    upper = h->change.offset != d->offset && h->bytes == 4 && (uint32_t)d->values[0] == (uint32_t)d->values[h->change.other];
     return h->counter ? report_counter(c, &h->change) : report_scalar(c, &h->change, upper ? d : NULL);
 }
 
@@ -436,6 +521,12 @@ static stepgraph_status classify_in_struct(comparison *c, const change *x)
         return report_noise(c, x);
     if (is_left_over(c, x))
         return report_left_over(c, x);
+    if (is_half_an_address(c, &low))
+        low.bytes = 0;
+    if (is_half_an_address(c, &high))
+        high.bytes = 0;
+    if (low.bytes == 0 && high.bytes == 0)
+        return report_unclassified(c, x, "the lower half of an address in the host's own code, in each recording: left over there");
     if (low.bytes == 4 && high.bytes == 4 && !low.counter && !high.counter)
         return report_scalar(c, x, NULL);
     status = report_half(c, &low);
@@ -446,11 +537,7 @@ static stepgraph_status classify_in_struct(comparison *c, const change *x)
  * struct without members happens to hold. */
 static stepgraph_status classify_whole(comparison *c, const change *x)
 {
-    bool truth = true;
-
-    for (size_t g = 0; g < c->n; g++)
-        truth &= x->d->values[g] <= 1;
-    if (x->bytes == 1 && !truth && noise_of(c, x->d, 0, 1) != 0)
+    if (x->bytes == 1 && may_be_left_over(c, x->d) && noise_of(c, x->d, 0, 1) != 0)
         return report_noise(c, x);
     return is_left_over(c, x) ? report_left_over(c, x) : report_scalar(c, x, NULL);
 }
@@ -467,11 +554,90 @@ static stepgraph_status classify_pointer(comparison *c, const change *x)
     return report_pointer(c, x);
 }
 
+/* ---- packed structs ---------------------------------------------------------------------------------------------- */
+
+/* Whether eight bytes at some place of the argument are an address in all recordings, and not the same in all. values: room for them. */
+static bool moves_at(const comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values, change *out)
+{
+    sg__graph_difference there = *d;
+
+    for (size_t g = 0; g < c->n; g++) {
+        memcpy(&values[g], d->arguments[g] + at, 8);
+        if (values[g] % 4 != 0 || !is_known(c, g, values[g]))
+            return false;
+    }
+    there.offset = at;
+    there.bytes = 8;
+    there.values = values;
+    return moves(c, &there, out);
+}
+
+/* The address that a word of a packed struct is a part of: at a multiple of 4, if there is one. */
+static bool find_packed(const comparison *c, const sg__graph_difference *d, uint64_t *values, change *out)
+{
+    const uint32_t first = d->offset > 7 ? d->offset - 7 : 0, last = d->offset + d->bytes - 1;
+
+    for (uint32_t step = 4; step > 0; step /= 2)
+        for (uint32_t at = first + (step - first % step) % step; at <= last && at + 8 <= d->extent; at += step)
+            if (at % 8 != 0 && (step == 4 || at % (2 * step) != 0) && moves_at(c, d, at, values, out))
+                return true;
+    return false;
+}
+
+/* Whether the word differs in bytes that are no part of the address at some place. */
+static bool differs_beside(const comparison *c, const sg__graph_difference *d, uint32_t at)
+{
+    uint64_t unlike = 0;
+
+    for (size_t g = 1; g < c->n; g++)
+        unlike |= d->values[g] ^ d->values[0];
+    for (uint32_t i = 0; i < d->bytes; i++)
+        if (d->offset + i >= at && d->offset + i < at + 8)
+            unlike &= ~((uint64_t)0xff << 8 * i);
+    return unlike != 0;
+}
+
+/* Of a struct that is looked through byte by byte: an address that stands across words is told once. *told: nothing else in the word differs. */
+static stepgraph_status report_packed(comparison *c, const sg__graph_difference *d, bool *told)
+{
+    uint64_t *values = malloc(c->n * sizeof *values);
+    sg__graph_difference there = *d;
+    stepgraph_status status = STEPGRAPH_OK;
+    change x;
+
+    *told = false;
+    if (values == NULL)
+        return sg__fail_memory("host", c->n * sizeof *values);
+    if (find_packed(c, d, values, &x)) {
+        *told = !differs_beside(c, d, x.offset);
+        there.offset = x.offset;
+        there.bytes = 8;
+        there.values = values;
+        x.d = &there;
+        if (!c->packed.found || c->packed.node != d->node || c->packed.argument != d->argument || c->packed.offset != x.offset)
+            status = classify_pointer(c, &x);
+        c->packed.node = d->node;
+        c->packed.argument = d->argument;
+        c->packed.offset = x.offset;
+        c->packed.found = true;
+    }
+    free(values);
+    return status;
+}
+
 static stepgraph_status classify_argument(comparison *c, const change *x)
 {
+    stepgraph_status status;
+    bool told;
+
     if (x->bytes == 8 && like_address(x->before) && like_address(x->after) &&
         (is_known(c, 0, x->before) || is_known(c, x->other, x->after)))
         return classify_pointer(c, x);
+    if (c->bytes && x->d->extent > 8) {
+        status = report_packed(c, x->d, &told);
+        if (status != STEPGRAPH_OK || told)
+            return status;
+    }
     return in_struct(x->d) ? classify_in_struct(c, x) : classify_whole(c, x);
 }
 
@@ -538,6 +704,16 @@ static void sum_up(const comparison *c)
         summary->read_ns += c->steps[g]->audit->summary.read_ns;
 }
 
+static void sort_by_time(const comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        size_t at = i;
+        for (; at > 0 && c->steps[c->by_time[at - 1]]->serial > c->steps[i]->serial; at--)
+            c->by_time[at] = c->by_time[at - 1];
+        c->by_time[at] = i;
+    }
+}
+
 static stepgraph_status compare(comparison *c)
 {
     const uint64_t began = sg__audit_clock();
@@ -545,8 +721,13 @@ static stepgraph_status compare(comparison *c)
     sg__graph_mismatch mismatch;
     stepgraph_status status;
 
-    if (graphs == NULL)
-        return sg__fail_memory("host", c->n * sizeof *graphs);
+    c->by_time = malloc(c->n * sizeof *c->by_time);
+    if (graphs == NULL || c->by_time == NULL) {
+        free(graphs);
+        free(c->by_time);
+        return sg__fail_memory("host", c->n * (sizeof *graphs + sizeof *c->by_time));
+    }
+    sort_by_time(c);
     for (size_t g = 0; g < c->n; g++)
         graphs[g] = (sg__graph *)&c->steps[g]->read; /* Its cache of layouts may grow. */
     sum_up(c);
@@ -559,6 +740,9 @@ static stepgraph_status compare(comparison *c)
         status = sg__audit_finish(c->audit);
     c->audit->summary.compare_ns = sg__audit_clock() - began;
     sg__host_memory_free(&c->host);
+    sg__values_free(&c->addresses);
+    sg__values_free(&c->halves);
+    free(c->by_time);
     free(graphs);
     return status;
 }
@@ -583,11 +767,15 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
 
     if (audit_out == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no place for the report: audit_out is NULL");
-    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
         status = check(steps[i], steps[0]);
+        c.bytes |= status == STEPGRAPH_OK && (steps[i]->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0;
+    }
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);
+    sg__values_init(&c.addresses);
+    sg__values_init(&c.halves);
     c.audit = sg__audit_new(title);
     if (c.audit == NULL)
         return STEPGRAPH_ERR_MEMORY;
@@ -625,64 +813,5 @@ stepgraph_status stepgraph_audit_compare_many(size_t n_a, stepgraph_step *const 
         steps[i] = i < n_a ? a[i] : b[i - n_a];
     status = compare_steps(n_a, n_a + n_b, steps, audit_out);
     free(steps);
-    return status;
-}
-
-/* Record one step through the host's callback. */
-static stepgraph_status record(stepgraph_session *session, const stepgraph_audit_config *config, uint64_t k, stepgraph_step **step_out)
-{
-    stepgraph_step_config step_config = STEPGRAPH_STEP_CONFIG_INIT;
-    stepgraph_status status, ended;
-    stepgraph_error_info why;
-    char name[64];
-
-    snprintf(name, sizeof name, "step %llu", (unsigned long long)k);
-    step_config.name = name;
-    step_config.flags = config->flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED;
-    status = stepgraph_step_begin(session, &step_config, step_out);
-    if (status == STEPGRAPH_OK)
-        status = stepgraph_step_prepare(*step_out);
-    if (status == STEPGRAPH_OK)
-        status = stepgraph_step_capture(*step_out);
-    if (status != STEPGRAPH_OK)
-        return status;
-    sg__error_clear();
-    status = config->enqueue(config->user, *step_out, k);
-    sg__error_get(&why);
-    ended = stepgraph_step_end(*step_out);
-    if (status == STEPGRAPH_OK || ended == STEPGRAPH_ERR_CAPTURE)
-        return ended; /* A recording that broke says more than the callback, which was told so. */
-    /* Its own words, if it failed in a call of this library. */
-    if (why.status != status)
-        return sg__fail(status, "the host's enqueue callback failed for step %llu with %s", (unsigned long long)k, stepgraph_status_name(status));
-    (void)sg__error_set(&why);
-    return sg__fail_prefix(status, "the host's enqueue callback failed for step %llu: ", (unsigned long long)k);
-}
-
-stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgraph_audit_config *given, stepgraph_audit **audit_out)
-{
-    stepgraph_step *steps[4] = {NULL, NULL, NULL, NULL};
-    stepgraph_audit_config config;
-    stepgraph_error_info why;
-    stepgraph_status status;
-
-    sg__error_clear();
-    if (session == NULL || given == NULL || audit_out == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: session, config or audit_out is NULL");
-    status = sg__struct_read(&config, sizeof config, sizeof config, given, "stepgraph_audit_config");
-    if (status != STEPGRAPH_OK)
-        return status;
-    if (config.enqueue == NULL)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the enqueue callback is NULL");
-    if (config.reserved != 0)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing can be recorded: the reserved field of stepgraph_audit_config is not 0");
-    for (uint64_t i = 0; i < 4 && status == STEPGRAPH_OK; i++)
-        status = record(session, &config, config.first + i / 2, &steps[i]);
-    if (status == STEPGRAPH_OK)
-        status = stepgraph_audit_compare_many(2, steps, 2, steps + 2, audit_out);
-    sg__error_get(&why);
-    for (int i = 0; i < 4; i++)
-        stepgraph_step_destroy(steps[i]);
-    (void)sg__error_set(&why);
     return status;
 }

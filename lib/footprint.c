@@ -444,7 +444,7 @@ static stepgraph_status refuse_gone(const stepgraph_step *step)
 {
     for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++) {
         const stepgraph_finding *f = sg__audit_at(step->audit, i);
-        if (f->kind == STEPGRAPH_FINDING_FREED || f->kind == STEPGRAPH_FINDING_REPLACED)
+        if (f->doubtful == 0 && (f->kind == STEPGRAPH_FINDING_FREED || f->kind == STEPGRAPH_FINDING_REPLACED))
             return sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' is not relaxed, since nobody knows what it touches there: %.400s", step->name, f->text);
     }
     return STEPGRAPH_OK;

@@ -130,12 +130,12 @@ bool sg__step_escaped(const stepgraph_step *step)
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)
 {
     if (step->audit != NULL)
-        keep_audit(lane, sg__audit_copy(step->audit));
+        keep_audit(lane, sg__audit_hold(step->audit));
 }
 
 static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, char *words, size_t bytes)
 {
-    uint64_t n = audit->summary.faults;
+    uint64_t n = audit->summary.faults + audit->summary.doubtful;
 
     if (n > 1)
         snprintf(words, bytes, "%.280s (and %llu more); %.180s", f->text, (unsigned long long)n - 1, f->advice);
@@ -157,7 +157,7 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 
     for (size_t j = 0; j < sizeof order / sizeof *order; j++)
         for (uint64_t i = 0; i < audit->summary.kept; i++)
-            if (sg__audit_at(audit, i)->fault != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
+            if (sg__audit_at(audit, i)->fault + sg__audit_at(audit, i)->doubtful != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
                 *finding_out = sg__audit_at(audit, i);
                 return order[j].why;
             }
@@ -247,7 +247,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)
         mine = out_of_memory(words);
-    else if (audit->summary.faults > 0)
+    else if (audit->summary.faults + audit->summary.doubtful > 0)
         mine = judge_changes(audit, again, words);
     else
         mine = judge_unpinned(loop, lane, again, words, &status);

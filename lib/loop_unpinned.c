@@ -58,7 +58,7 @@ static bool is_elsewhere(void *user, uint64_t value)
     const stepgraph_step *step = user;
     const sg__allocation *allocation = sg__allocation_at(&step->allocations, value);
 
-    return allocation == NULL || !allocation->reported;
+    return allocation == NULL || (!allocation->reported && !allocation->reported_in_struct);
 }
 
 static int by_place(const void *a, const void *b)
@@ -101,16 +101,16 @@ static stepgraph_status add_word(stepgraph_audit *audit, const stepgraph_step *s
 {
     char what[160];
     sg__finding *f;
-    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, true, step, word->node, &f);
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, SG__FAULT, step, word->node, &f);
 
     if (f == NULL)
         return status;
     sg__finding_place(f, SG__WORD_ARGUMENT, word->argument, word->offset);
     sg__describe_address(step, word->value, word->node, what, sizeof what);
-    f->said.bytes = 8;
-    f->said.before = word->value;
-    snprintf(f->said.text, sizeof f->said.text, "0x%llx (%s)", (unsigned long long)word->value, what);
-    memcpy(f->said.advice, about->advice, sizeof f->said.advice);
+    f->bytes = 8;
+    f->before = word->value;
+    sg__finding_say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
+    sg__finding_advise(f, "%s", about->advice);
     return status;
 }
 
@@ -118,13 +118,13 @@ static stepgraph_status add_word(stepgraph_audit *audit, const stepgraph_step *s
 static stepgraph_status add_as_it_is(stepgraph_audit *audit, const stepgraph_step *step, const stepgraph_finding *about)
 {
     sg__finding *f;
-    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, true, step, about->node, &f);
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, SG__FAULT, step, about->node, &f);
 
     if (f == NULL)
         return status;
-    f->said.before = about->before;
-    memcpy(f->said.text, about->text, sizeof f->said.text);
-    memcpy(f->said.advice, about->advice, sizeof f->said.advice);
+    f->before = about->before;
+    sg__finding_say(f, "%s", about->text);
+    sg__finding_advise(f, "%s", about->advice);
     return status;
 }
 

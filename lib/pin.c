@@ -256,6 +256,7 @@ static stepgraph_status index_pins(stepgraph_session *session, sg__pin_group *gr
         memmove(&session->pins[index + 1], &session->pins[index], (session->n_pins - index) * sizeof *session->pins);
         session->pins[index] = pin;
         session->n_pins++;
+        session->registry++;
         session->pin_stats.pins++;
         session->pin_stats.pin_bytes += pin->bytes;
     }
@@ -271,6 +272,7 @@ static void unregister(stepgraph_pin *pin)
     if (index < session->n_pins && session->pins[index] == pin) {
         memmove(&session->pins[index], &session->pins[index + 1], (session->n_pins - index - 1) * sizeof *session->pins);
         session->n_pins--;
+        session->registry++;
         session->pin_stats.pins--;
         session->pin_stats.pin_bytes -= pin->bytes;
     }

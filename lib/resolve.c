@@ -87,6 +87,23 @@ fail:
     return status;
 }
 
+stepgraph_status sg__allocation_look(const sg__driver *driver, CUdeviceptr address, sg__allocation *out)
+{
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    CUmemorytype type = 0;
+    void *value = &type;
+    stepgraph_status status;
+
+    SG__CU(driver, PointerGetAttributes, 1, &attribute, &value, address);
+    if (type != 0)
+        return sg__allocation_ask(driver, address, out);
+    *out = (sg__allocation){.start = address, .bytes = 1, .node = SG__NO_NODE};
+    return STEPGRAPH_OK;
+
+fail:
+    return status;
+}
+
 stepgraph_status sg__seen_add(stepgraph_session *session, const sg__allocation *item)
 {
     return sg__allocation_add(&session->seen, item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;

@@ -16,6 +16,9 @@ void sg__allocations_free(sg__allocations *list);
 /* Ask the driver. An address that it does not know is no failure: out->type is then 0. */
 stepgraph_status sg__allocation_ask(const sg__driver *driver, CUdeviceptr address, sg__allocation *out);
 
+/* The same, for numbers of which most are none: asks less first. */
+stepgraph_status sg__allocation_look(const sg__driver *driver, CUdeviceptr address, sg__allocation *out);
+
 typedef enum sg__where {
     SG__NOWHERE,  /* Nothing is known: a scalar, or pageable or freed memory. */
     SG__IN_PIN,

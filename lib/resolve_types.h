@@ -16,7 +16,8 @@ typedef struct sg__allocation {
     CUcontext context;  /* NULL: that of a pool, a mapping or a graph, which any of the device's may use. */
     bool pool;          /* Of a stream-ordered pool: cannot be verified, and must not be asked about once it is freed. */
     uint32_t node;      /* The first node that refers to it; SG__NO_NODE: a list of commits does. */
-    bool reported;      /* A finding names it. */
+    bool reported;      /* A finding names it, */
+    bool reported_in_struct; /* or a word of a large struct that points to it. */
     bool copied;        /* An operand of a copy with a host side: looked at before every launch, which would crash otherwise. */
 } sg__allocation;
 

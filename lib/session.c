@@ -357,6 +357,7 @@ static void release(stepgraph_session *session)
     }
     sg__arenas_free(session);
     free(session->pins);
+    free(session->extents);
     sg__names_free(&session->names);
     free(session->ranges);
     free(session->range_pins);

@@ -19,6 +19,10 @@
 typedef struct sg__bank sg__bank;
 typedef struct sg__arenas sg__arenas;
 
+typedef struct sg__extent {
+    CUdeviceptr start, end;
+} sg__extent;
+
 /* Launches by kind, from one source. Followed by so much that two counters never share a cache line: threads that count at once would wait
  * for each other. */
 typedef struct sg__counter {
@@ -62,6 +66,10 @@ struct stepgraph_session {
     stepgraph_pin **pins;
     size_t n_pins, pins_room;
     sg__names names;
+    uint64_t registry;         /* Grows when a pin comes or goes. */
+    sg__extent *extents;       /* Of the pins, in their order, */
+    uint64_t extents_registry; /* as of this state of the registry, */
+    size_t extents_near;       /* and the one that was found last. */
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
 
@@ -84,6 +92,7 @@ struct stepgraph_session {
 
     /* Steps. */
     stepgraph_step *steps;
+    uint64_t recordings; /* That have begun. */
     const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */
 };
 

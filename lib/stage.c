@@ -284,10 +284,17 @@ void sg__stages_place(const stepgraph_step *step, const char *next, char *text, 
                  stages->name_alive != NULL ? sg__name_short(stages->name_alive) : stages->kind_alive, stages->nodes_alive - 1);
 }
 
+/* What the library itself has recorded so far. */
+static uint64_t ours(const stepgraph_step *step, stepgraph_kind kind)
+{
+    return kind == STEPGRAPH_KIND_KERNEL ? step->pin_kernels : kind == STEPGRAPH_KIND_COPY ? step->pin_copies : 0;
+}
+
 /* From here on the recording is in another stage. */
 static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
 {
     sg__stages *stages = &step->stages;
+    sg__chapter *chapter;
 
     if (stages->n_chapters == stages->chapters_room) {
         size_t room = stages->chapters_room != 0 ? 2 * stages->chapters_room : 16;
@@ -298,12 +305,13 @@ static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
         stages->chapters_room = room;
     }
     stages->current = stage;
-    stages->chapters[stages->n_chapters++] = (sg__chapter){
-        .stage = stage,
-        .first_node = stages->nodes_alive,
-        .counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL),
-        .pin_kernels = step->pin_kernels,
-    };
+    chapter = &stages->chapters[stages->n_chapters++];
+    chapter->stage = stage;
+    chapter->first_node = stages->nodes_alive;
+    for (int kind = 0; kind < STEPGRAPH_KINDS; kind++) {
+        chapter->counted[kind] = sg__counted(step->session, (stepgraph_kind)kind);
+        chapter->ours[kind] = ours(step, (stepgraph_kind)kind);
+    }
     return STEPGRAPH_OK;
 }
 
@@ -326,16 +334,16 @@ const char *sg__stage_of_node(const stepgraph_step *step, uint32_t node)
     return i > 0 ? stages->stages[stages->chapters[i - 1].stage]->name : "";
 }
 
-static uint64_t kernels_between(const stepgraph_step *step, size_t first, size_t end)
+static uint64_t nodes_between(const stepgraph_step *step, CUgraphNodeType type, size_t first, size_t end)
 {
     uint64_t n = 0;
 
     for (size_t i = 0; i < step->read.n_nodes; i++)
-        n += step->read.nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL && step->read.nodes[i].top >= first && step->read.nodes[i].top < end ? 1 : 0;
+        n += step->read.nodes[i].type == type && step->read.nodes[i].top >= first && step->read.nodes[i].top < end ? 1 : 0;
     return n;
 }
 
-void sg__stages_escaped(const stepgraph_step *step, char *text, size_t bytes)
+void sg__stages_escaped(const stepgraph_step *step, stepgraph_kind kind, CUgraphNodeType type, char *text, size_t bytes)
 {
     const sg__stages *stages = &step->stages;
     size_t used = 0;
@@ -344,9 +352,9 @@ void sg__stages_escaped(const stepgraph_step *step, char *text, size_t bytes)
     for (size_t i = 0; stages->n_chapters > 1 && i < stages->n_chapters; i++) {
         const sg__chapter *chapter = &stages->chapters[i];
         bool last = i + 1 == stages->n_chapters;
-        uint64_t counted = (last ? sg__counted(step->session, STEPGRAPH_KIND_KERNEL) : chapter[1].counted_kernels) - chapter->counted_kernels;
-        uint64_t pins = (last ? step->pin_kernels : chapter[1].pin_kernels) - chapter->pin_kernels;
-        uint64_t recorded = kernels_between(step, chapter->first_node, last ? SIZE_MAX : chapter[1].first_node) - pins;
+        uint64_t counted = (last ? sg__counted(step->session, kind) : chapter[1].counted[kind]) - chapter->counted[kind];
+        uint64_t pins = (last ? ours(step, kind) : chapter[1].ours[kind]) - chapter->ours[kind];
+        uint64_t recorded = nodes_between(step, type, chapter->first_node, last ? SIZE_MAX : chapter[1].first_node) - pins;
         const char *name = stages->stages[chapter->stage]->name;
         int n;
 

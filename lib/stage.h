@@ -65,8 +65,8 @@ typedef struct sg__laps {
 typedef struct sg__chapter {
     uint32_t stage;
     size_t first_node;
-    uint64_t counted_kernels; /* By the host and the wrapper, */
-    uint64_t pin_kernels;     /* and of the library's, when it began. */
+    uint64_t counted[STEPGRAPH_KINDS]; /* By the host and the wrapper, */
+    uint64_t ours[STEPGRAPH_KINDS];    /* and of the library's, when it began. */
 } sg__chapter;
 
 /* Told when the device time of a segment is known. */
@@ -125,8 +125,8 @@ const char *sg__stage_now(const struct stepgraph_step *step);
 /* Name of the stage that a node of the recording belongs to; "" for none. */
 const char *sg__stage_of_node(const struct stepgraph_step *step, uint32_t node);
 
-/* " (12 of 13 in stage 'forward')": the stages whose launches were counted and not all recorded. */
-void sg__stages_escaped(const struct stepgraph_step *step, char *text, size_t bytes);
+/* ", 12 of 13 in stage 'forward'": the stages of which not all that was counted of a kind is among the nodes of its type. */
+void sg__stages_escaped(const struct stepgraph_step *step, stepgraph_kind kind, CUgraphNodeType type, char *text, size_t bytes);
 
 /* Around the launch of a replay while timing is on. The context is current. */
 stepgraph_status sg__replay_begin(struct stepgraph_step *step);

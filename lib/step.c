@@ -20,7 +20,7 @@
                 STEPGRAPH_STEP_ALLOW_ESCAPED | STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_TIMING |                       \
                 STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_ALLOCATIONS |  \
                 STEPGRAPH_STEP_ALLOW_FREED | STEPGRAPH_STEP_ALLOW_FOREIGN | STEPGRAPH_STEP_ALLOW_FORMER_STATE |                            \
-                STEPGRAPH_STEP_AS_RECORDED | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS))
+                STEPGRAPH_STEP_AS_RECORDED | STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS | STEPGRAPH_STEP_SCAN_BYTES))
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -188,6 +188,9 @@ static void drop_graph(stepgraph_step *step)
     free(step->used_feeds);
     free(step->sources);
     free(step->looks);
+    free(step->carried);
+    step->carried = NULL;
+    step->n_carried = 0;
     step->used = NULL;
     step->watched = NULL;
     step->used_feeds = NULL;
@@ -293,6 +296,7 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     sg__recording_starts(&step->recording, global, step->name);
     session->capturing = step;
     session->recorded = step;
+    step->serial = ++session->recordings;
     for (int kind = 0; kind < STEPGRAPH_KINDS; kind++)
         step->counted_before[kind] = sg__counted(session, (stepgraph_kind)kind);
     sg__stages_record(step);

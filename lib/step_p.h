@@ -41,6 +41,7 @@ struct stepgraph_step {
     uint32_t liveness_every; /* As the host wants it; 0: as often as is cheap. */
     stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
     stepgraph_step_stats stats;
+    uint64_t serial; /* Of its last recording, among the session's. */
 
     /* While recording. */
     sg__recording recording;
@@ -61,6 +62,8 @@ struct stepgraph_step {
     size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */
     sg__allocations allocations; /* Memory outside the pins that it refers to. */
+    struct sg__carried *carried; /* Blocks of arenas and noted ones that were out before it began; by address. */
+    size_t n_carried;
     bool watches_copies;  /* Some of it is an operand of a copy with a host side. */
     sg__look *looks;      /* Of all of these, as a replay asks for them. */
     size_t n_looks;

@@ -60,10 +60,12 @@ typedef struct stepgraph_finding {
     char stage[64];      /**< The stage that the node belongs to; "". */
     char text[512];      /**< One line: what, where, which buffers. */
     char advice[256];    /**< One line: what to do. */
+    uint32_t doubtful;   /**< 1: no fault as far as anybody can tell from so few recordings, and perhaps one. 0: a fault, or none. */
+    uint32_t reserved;   /**< 0. */
 } stepgraph_finding;
 
 /** An empty finding. */
-#define STEPGRAPH_FINDING_INIT { sizeof(stepgraph_finding), 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { 0 } }
+#define STEPGRAPH_FINDING_INIT { sizeof(stepgraph_finding), 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, { 0 }, { 0 }, 0, 0 }
 
 /** What was looked at. Begin with #STEPGRAPH_AUDIT_SUMMARY_INIT. */
 typedef struct stepgraph_audit_summary {
@@ -80,10 +82,11 @@ typedef struct stepgraph_audit_summary {
     uint64_t bytes;         /**< Argument bytes compared. */
     uint64_t read_ns;       /**< Host time that end took to read the recording back and to audit it; of a comparison: of its recordings together. */
     uint64_t compare_ns;    /**< Host time of comparing them; 0 where there is one recording only. */
+    uint64_t doubtful;      /**< Findings that are in doubt, and not among the faults. */
 } stepgraph_audit_summary;
 
 /** An empty summary. */
-#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define STEPGRAPH_AUDIT_SUMMARY_INIT { sizeof(stepgraph_audit_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * What stepgraph_step_end() found in one recording.
@@ -124,7 +127,8 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
                                                        stepgraph_audit **audit_out);
 
 /**
- * The same with several recordings of each step: two of each tell values from what is left over in arguments.
+ * The same with several recordings of each step: two of each tell values from what is left over in arguments, three also where large structs are
+ * passed by value. Best recorded in the order k, k + 1, k + 1, k, k, k + 1, so that what only the time changes does not look like the step.
  *
  * Frameworks pass structs by value that a call fills in part; the rest holds whatever stood there before. A value is the same in all recordings
  * of one step. What differs between them is left over, with these exceptions: an argument of 1, 2, 4 or 8 bytes is one value, which may be a
@@ -132,12 +136,12 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
  * of its own and in a struct of at most 64 bytes; in a larger one it is noted, as no fault.
  *
  * An address of host memory that the driver does not know is left over too, since no kernel can use it, and so is what stands in its place in
- * the other recordings.
+ * the other recordings; and in a struct of more than 64 bytes the lower half of an address where a call in the host's code returns to.
  *
  * @param[in]  n_a        How many recordings of step k; at least 1.
- * @param[in]  a          READY, in the order of recording.
+ * @param[in]  a          READY.
  * @param[in]  n_b        How many of step k + 1; at least 1.
- * @param[in]  b          READY, recorded after those of step k, in that order, in the same session.
+ * @param[in]  b          READY, in the same session. When each was recorded is known from itself.
  * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy(). Findings hold the first recording against the first of
  *                        the others that differs, those of step k + 1 first.
  *
@@ -166,9 +170,10 @@ typedef struct stepgraph_audit_config {
 #define STEPGRAPH_AUDIT_CONFIG_INIT { sizeof(stepgraph_audit_config), 0, 0, 0, NULL, NULL }
 
 /**
- * Record step k twice and step k + 1 twice through a callback, in that order, and compare them as stepgraph_audit_compare_many() does. None of
- * the four runs: what the host keeps in variables of its own (a step counter, an allocator's state) has gone on by four steps afterwards, and the
- * device's memory by none.
+ * Record step k and step k + 1 twice through a callback, in the order k, k + 1, k + 1, k, and compare them as stepgraph_audit_compare_many()
+ * does. Where that accuses a value in a struct of more than 64 bytes, k and k + 1 are recorded once more, and all six compared. None of them runs:
+ * what the host keeps in variables of its own (a step counter, an allocator's state) has gone on by four or six steps afterwards, and the device's
+ * memory by none.
  *
  * @param[in]  session    Nothing of it records.
  * @param[in]  config     Read before this returns.

@@ -78,7 +78,10 @@ enum {
     /** Let host functions have another argument in each recording: it is made for the recording, lives as long as the graph, and holds nothing
      *  that changes from step to step, such as what NCCL has its network threads do. Where two recordings are compared, such an argument is a
      *  fault otherwise. To be set together with #STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS. */
-    STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS = 1u << 13
+    STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS = 1u << 13,
+    /** Look for addresses at every byte of the kernels' arguments, not only at multiples of 8: packed structs have them elsewhere. For hosts with such
+     *  kernels; it takes the audit several times as long. */
+    STEPGRAPH_STEP_SCAN_BYTES = 1u << 14
 };
 
 /** Options of stepgraph_step_begin(). Begin with #STEPGRAPH_STEP_CONFIG_INIT; a zero field means its default. */

@@ -9,15 +9,31 @@
 /* A graph as it is read. */
 typedef struct reader {
     const sg__driver *driver;
+    sg__values *values; /* NULL: they are not counted. */
     sg__graph_settle_fn settle;
     void *user;
     sg__graph *out;
 } reader;
 
-/* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
-static bool may_be_address(uint64_t value)
+/* A step of a fingerprint: words at different places do not stand for each other. Prints are of this process, and nobody makes them collide
+ * on purpose. */
+static uint64_t print_add(uint64_t print, uint64_t word, uint64_t place)
 {
-    return value >= 0x10000 && value < (uint64_t)1 << 57;
+    uint64_t mixed = (word ^ place * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+
+    return print + (mixed ^ mixed >> 32);
+}
+
+static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    const uint64_t words[] = {(uintptr_t)params->func, params->gridDimX | (uint64_t)params->gridDimY << 32,
+                              params->gridDimZ | (uint64_t)params->blockDimX << 32, params->blockDimY | (uint64_t)params->blockDimZ << 32,
+                              params->sharedMemBytes};
+    uint64_t print = 0;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        print = print_add(print, words[i], ~(uint64_t)i);
+    return print;
 }
 
 /* Make room for one more item of `bytes` in an array that grows by doubling. */
@@ -32,7 +48,7 @@ static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
 {
     void *larger;
 
-    if (!may_be_address(word.value))
+    if (!sg__may_be_address(word.value))
         return STEPGRAPH_OK;
     larger = grow(out->words, out->n_words, sizeof *out->words);
     if (larger == NULL)
@@ -56,12 +72,63 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
+/* mark: SG__VALUE_SET or 0. */
+static bool is_settled(const reader *r, uint64_t value, uint32_t mark)
+{
+    sg__value *entry;
+
+    if (r->values != NULL) {
+        entry = sg__values_find(r->values, value);
+        if (entry != NULL) {
+            entry->n++;
+            entry->marks |= mark;
+            return true;
+        }
+        entry = sg__values_take(r->values, value);
+        if (entry != NULL) {
+            entry->n = 1;
+            entry->marks = mark;
+        }
+    }
+    return r->settle != NULL && r->settle(r->user, value);
+}
+
+/* Keep what may be an address in it, and put all of it into the node's print. */
+static stepgraph_status read_argument(const reader *r, const sg__arguments *arguments, uint16_t index, uint64_t *print)
+{
+    size_t bytes;
+    const unsigned char *argument = sg__argument(arguments, index, &bytes);
+    const uint64_t place = (uint64_t)index << 32;
+    const uint32_t mark = bytes > SG__SMALL_STRUCT ? 0 : SG__VALUE_SET;
+    stepgraph_status status = STEPGRAPH_OK;
+    uint64_t value, sum = *print;
+    size_t at = 0;
+
+    if (argument != NULL)
+        r->out->nodes[r->out->n_nodes - 1].bytes += (uint32_t)bytes;
+
+    for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
+        memcpy(&value, argument + at, sizeof value);
+        sum = print_add(sum, value, place + at);
+        if (sg__may_be_address(value) && !is_settled(r, value, mark))
+            status = add_word(r->out, (sg__graph_word){.value = value, .place = SG__WORD_ARGUMENT, .argument = index, .offset = (uint32_t)at});
+    }
+    if (argument != NULL && at < bytes) {
+        value = 0;
+        memcpy(&value, argument + at, bytes - at);
+        sum = print_add(sum, value, place + at);
+    }
+    *print = sum;
+    return status;
+}
+
 static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
 {
     sg__graph *out = r->out;
     sg__graph_node *node = &out->nodes[out->n_nodes - 1];
     sg__arguments arguments;
     stepgraph_status status;
+    uint64_t print;
 
     memset(&arguments, 0, sizeof arguments);
     SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
@@ -74,20 +141,11 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
         return add_unread(out);
     sg__arguments_open(&arguments);
 
-    for (uint16_t i = 0; i < arguments.layout->n; i++) {
-        size_t bytes;
-        const unsigned char *argument = sg__argument(&arguments, i, &bytes);
-        for (size_t at = 0; argument != NULL && at + 8 <= bytes; at += 8) {
-            sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = i, .offset = (uint32_t)at};
-            memcpy(&word.value, argument + at, sizeof word.value);
-            if (!may_be_address(word.value) || (r->settle != NULL && r->settle(r->user, word.value)))
-                continue;
-            status = add_word(out, word);
-            if (status != STEPGRAPH_OK)
-                return status;
-        }
-    }
-    return STEPGRAPH_OK;
+    print = print_of_shape(&arguments.params);
+    for (uint16_t i = 0; i < arguments.layout->n && status == STEPGRAPH_OK; i++)
+        status = read_argument(r, &arguments, i, &print);
+    node->print = print != 0 ? print : 1;
+    return status;
 
 fail:
     return status;
@@ -248,13 +306,42 @@ fail:
     return status;
 }
 
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out)
 {
-    const reader r = {.driver = driver, .settle = settle, .user = user, .out = out};
+    const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
 
     memset(out, 0, sizeof *out);
     out->handle = graph;
     return read_nodes(&r, graph, 0);
+}
+
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
+{
+    return sg__graph_read_values(driver, graph, NULL, settle, user, out);
+}
+
+stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++) {
+        sg__arguments arguments = {.layout = graph->nodes[i].layout};
+        if (graph->nodes[i].type != CU_GRAPH_NODE_TYPE_KERNEL || !arguments.layout->known)
+            continue;
+        SG__CU(driver, GraphKernelNodeGetParams, graph->nodes[i].handle, &arguments.params);
+        sg__arguments_open(&arguments);
+        for (uint16_t k = 0; k < arguments.layout->n && status == STEPGRAPH_OK; k++) {
+            size_t n;
+            const unsigned char *bytes = sg__argument(&arguments, k, &n);
+            if (bytes != NULL)
+                status = visit(user, i, k, bytes, n);
+        }
+    }
+    return status;
+
+fail:
+    return status;
 }
 
 void sg__graph_free_words(sg__graph *graph)

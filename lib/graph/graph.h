@@ -7,6 +7,19 @@
 #include <stdbool.h>
 
 #include "layout.h"
+#include "values.h"
+
+/* A struct beyond so many bytes is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
+#define SG__SMALL_STRUCT 64u
+
+/* The mark of a value that stands in some smaller argument, too. */
+#define SG__VALUE_SET (1u << 31)
+
+/* What an address can be: neither a small number nor beyond the 57 bits that a device address has at most. */
+static inline bool sg__may_be_address(uint64_t value)
+{
+    return value >= 0x10000 && value < (uint64_t)1 << 57;
+}
 
 typedef struct sg__graph_node {
     CUgraphNode handle;
@@ -14,6 +27,8 @@ typedef struct sg__graph_node {
     uint32_t top;        /* Index of the node, or of the child graph it is in, among the nodes that were recorded. */
     CUfunction function; /* Of a kernel node. */
     const sg__layout *layout; /* Of its kernel, with the name; NULL of other nodes. */
+    uint64_t print;      /* Of a kernel node whose arguments were read: kernel, shape and arguments in one number. 0: of none. */
+    uint32_t bytes;      /* Of those arguments, as many as the node holds. */
 } sg__graph_node;
 
 /* Where a word stands in its node. */
@@ -60,12 +75,23 @@ typedef struct sg__graph {
     sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
-/* Whether it is known already what the word of a kernel's argument is, so that it needs no keeping: most are. */
+/* Whether the word of a kernel's argument needs no keeping. */
 typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
 
 /* Read everything. settle: NULL keeps all words. The graph is not under capture. Free the result also after a failure. */
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);
+
+/* The same, but settle is asked once about each number, and only the word where it stands first may be kept. values, empty before, then tells how
+ * often each one stands in arguments. (Where there is no memory to remember it, a number is taken for a new one each time.) */
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
+                                       sg__graph *out);
 void sg__graph_free(sg__graph *graph);
+
+/* One argument of a kernel node, whole. */
+typedef stepgraph_status (*sg__graph_argument_fn)(void *user, uint32_t node, uint16_t argument, const unsigned char *bytes, size_t n);
+
+/* Walk over all arguments of a graph that was read, in order. Ends with the first status that is not OK. */
+stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user);
 
 /* Forget the words, which are many; the nodes stay. */
 void sg__graph_free_words(sg__graph *graph);
@@ -103,6 +129,7 @@ typedef struct sg__graph_difference {
     uint32_t argument, offset, bytes; /* At most 8 bytes. */
     size_t extent;                    /* Of the whole argument; 0: it is not in one. */
     const uint64_t *values;           /* One for each graph. */
+    const unsigned char *const *arguments; /* All of the argument, one for each graph; NULL where extent is 0. */
 } sg__graph_difference;
 
 typedef stepgraph_status (*sg__graph_difference_fn)(void *user, const sg__graph_difference *difference);

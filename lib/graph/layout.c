@@ -39,9 +39,9 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
     if (driver->FuncGetParamInfo == NULL)
         return STEPGRAPH_OK; /* Older than 12.4: unknown, and it stays unknown. */
     while ((code = driver->FuncGetParamInfo(layout->function, layout->n, &offset, &bytes)) == CUDA_SUCCESS) {
-        void *larger = realloc(layout->arguments, (layout->n + 1u) * sizeof *layout->arguments);
+        void *larger = layout->n % 8 == 0 ? realloc(layout->arguments, (layout->n + 8u) * sizeof *layout->arguments) : layout->arguments;
         if (larger == NULL)
-            return sg__fail_memory("host", (layout->n + 1u) * sizeof *layout->arguments);
+            return sg__fail_memory("host", (layout->n + 8u) * sizeof *layout->arguments);
         layout->arguments = larger;
         layout->arguments[layout->n].offset = offset;
         layout->arguments[layout->n].bytes = bytes;

@@ -1,4 +1,5 @@
-/* Where a kernel's arguments lie. Asked once per kernel: the question past the last argument costs a microsecond. */
+/* Where a kernel's arguments lie. Asked once per kernel: the question past the last argument costs a microsecond. That one could not be spared by
+ * remembering kernels from one recording to the next, since a handle may by then be another kernel's with an argument more. */
 #ifndef STEPGRAPH_GRAPH_LAYOUT_H
 #define STEPGRAPH_GRAPH_LAYOUT_H
 

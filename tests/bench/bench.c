@@ -338,7 +338,7 @@ static bool start(const char *name)
     CU(ModuleLoadData(&module, bench_kernels_ptx));
 #define X(kernel) CU(ModuleGetFunction(&kernels.kernel, module, #kernel));
     X(nop)
-    X(inc) X(axpb) X(update) X(addn)
+    X(inc) X(axpb) X(update) X(addn) X(part604) X(big4096)
 #undef X
         return true;
 }
@@ -420,6 +420,46 @@ void bench_launches(CUstream on, CUdeviceptr p, unsigned n)
 
     for (unsigned i = 0; i < n; i++)
         CU(LaunchKernel(kernels.inc, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+}
+
+/* What a word of a struct is: of sixteen, eight are small numbers, three addresses, two pairs of numbers, two addresses of the host's, one a pair
+ * of floats: the mixture of a PyTorch step. */
+static uint64_t word_of(CUdeviceptr p, size_t i, unsigned garbage)
+{
+    static uint64_t of_host[64];
+    const float floats[2] = { 1.5f, (float)i };
+    uint64_t pair;
+
+    switch (i % 16) {
+    case 3:
+    case 7:
+    case 11:
+        return p + 256 * (i % 8);
+    case 5:
+        return (uint64_t)(i + 3) << 32 | (garbage + 7);
+    case 9:
+        return 0x10000 * (i + 1) + garbage;
+    case 12:
+    case 14:
+        return (uintptr_t)&of_host[(i + garbage) % 64];
+    case 15:
+        memcpy(&pair, floats, sizeof pair);
+        return pair;
+    default:
+        return i;
+    }
+}
+
+void bench_structs(CUstream on, CUdeviceptr p, size_t bytes, unsigned n, unsigned garbage)
+{
+    static uint64_t words[BENCH_BIG / 8];
+    void *arguments[] = { &p, words };
+
+    for (unsigned i = 0; i < n; i++) {
+        for (size_t at = 0; at < bytes / 8 + 1 && at < BENCH_BIG / 8; at++)
+            words[at] = word_of(p, at, i % 8 == 0 && at >= 40 && at < 72 ? garbage : 0);
+        CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+    }
 }
 
 void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n)

@@ -77,7 +77,7 @@ extern CUstream stream;            /* Its stream. */
 extern bool bench_software;        /* The driver is cusim. */
 
 struct bench_kernels {
-    CUfunction nop, inc, axpb, update, addn; /* See tests/kernels/kernels.cu. */
+    CUfunction nop, inc, axpb, update, addn, part604, big4096; /* See tests/kernels/kernels.cu. */
 };
 extern struct bench_kernels kernels;
 
@@ -97,6 +97,13 @@ stepgraph_step *bench_step(stepgraph_session *of, const char *name, uint32_t fla
 
 /* n launches of inc on one float, as a chain: the same for a fresh run, a recording of the library and a raw one. */
 void bench_launches(CUstream on, CUdeviceptr p, unsigned n);
+
+/*
+ * n launches of a kernel that takes a struct by value, of 604 bytes or of 4,088, as frameworks pass them: a part is set, with addresses in memory
+ * from p on, and the rest is left over from the host's stack, other for other values of `garbage` in one node of eight. As a chain.
+ */
+enum { BENCH_PART = 604, BENCH_BIG = 4088 };
+void bench_structs(CUstream on, CUdeviceptr p, size_t bytes, unsigned n, unsigned garbage);
 
 /* prepare, capture, n launches, end. */
 void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n);

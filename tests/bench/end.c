@@ -1,6 +1,6 @@
 /*
  * What stepgraph_step_end() adds to the driver's own calls (end of capture, instantiate, upload): reading the graph back and auditing it,
- * against the time of instantiating alone. By nodes, and by pins that addresses are looked up among.
+ * against the time of instantiating alone. By nodes, by pins that addresses are looked up among, and by bytes of the kernels' arguments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,18 @@ struct end {
     stepgraph_step *step;
     stepgraph_pin **pins;
     unsigned nodes, n_pins;
+    size_t bytes; /* Of a struct that kernels take; 0: they take addresses. */
     double instantiate[MOST_SAMPLES], read[MOST_SAMPLES];
     size_t n, n_read;
 };
 
-/* Kernels with four addresses each. */
+/* Kernels with four addresses each, or with a struct. */
 static void enqueue(const struct end *e)
 {
+    if (e->bytes != 0) {
+        bench_structs(stream, stepgraph_pin_address(e->pins[0]), e->bytes, e->nodes, 0);
+        return;
+    }
     for (unsigned i = 0; i < e->nodes; i++) {
         CUdeviceptr p[4];
         int n = 1;
@@ -84,16 +89,17 @@ static double raw(void *user)
     return us;
 }
 
-static void open_step(struct end *e, unsigned nodes, unsigned n_pins)
+static void open_step(struct end *e, unsigned nodes, unsigned n_pins, size_t bytes)
 {
     e->nodes = nodes;
     e->n_pins = n_pins;
+    e->bytes = bytes;
     e->n = e->n_read = 0;
     e->pins = calloc(n_pins, sizeof *e->pins);
     for (unsigned i = 0; i < n_pins; i++) {
         char name[32];
         snprintf(name, sizeof name, "%u", i);
-        e->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, name);
+        e->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, e->bytes != 0 ? 4096 : 4, name);
     }
     e->step = bench_step(session, "end", 0);
 }
@@ -106,36 +112,50 @@ static void close_step(struct end *e)
     free(e->pins);
 }
 
-static void measure_one(const char *series, double x, unsigned nodes, unsigned n_pins, bool headline)
+/* Names of series. */
+struct by {
+    const char *end, *audit, *reading;
+};
+
+static void measure_one(const struct by *by, double x, unsigned nodes, unsigned n_pins, size_t bytes, bool headline)
 {
     static struct end e;
     bench_pair whole, audit;
+    char what[48];
 
     if (bench_skips((uint64_t)nodes * n_pins, 100000))
         return;
-    open_step(&e, nodes, n_pins);
+    open_step(&e, nodes, n_pins, bytes);
     whole = bench_alternate(ours, raw, &e, 600);
-    bench_add(series, x, "us", &whole, BENCH_NO_TARGET, 0, false, "end, %u nodes, %u pins / raw", nodes, n_pins);
+    if (bytes != 0)
+        snprintf(what, sizeof what, "%u nodes of %zu bytes", nodes, bytes);
+    else
+        snprintf(what, sizeof what, "%u nodes, %u pins", nodes, n_pins);
+    bench_add(by->end, x, "us", &whole, BENCH_NO_TARGET, 0, false, "end, %s / raw", what);
     audit = (bench_pair){ .ours = whole.difference, .raw = bench_stat_of(e.instantiate, e.n) };
     audit.difference.median = audit.ours.median - audit.raw.median;
-    bench_add(nodes == 1000 && n_pins != 100 ? "audit by pins" : "audit by nodes", x, "us", &audit, BENCH_RATIO, 0.25, headline,
-              "audit, %u nodes, %u pins / instantiate", nodes, n_pins);
+    bench_add(by->audit, x, "us", &audit, BENCH_RATIO, 0.25, headline, "audit, %s / instantiate", what);
     audit.ours = bench_stat_of(e.read, e.n_read);
     audit.difference.median = audit.ours.median - audit.raw.median;
-    bench_add(nodes == 1000 && n_pins != 100 ? "reading by pins" : "reading by nodes", x, "us", &audit, BENCH_RATIO, 0.25, headline,
-              "reading, %u nodes, %u pins / instantiate", nodes, n_pins);
+    bench_add(by->reading, x, "us", &audit, BENCH_RATIO, 0.25, headline, "reading, %s / instantiate", what);
     close_step(&e);
 }
 
 static void measure(void)
 {
+    static const struct by by_nodes = { "end by nodes", "audit by nodes", "reading by nodes" };
+    static const struct by by_pins = { "end by pins", "audit by pins", "reading by pins" };
+    static const struct by by_bytes = { "end by argument bytes", "audit by argument bytes", "reading by argument bytes" };
     static const unsigned nodes[] = { 1, 10, 100, 1000, 5000, 20000 };
     static const unsigned pins[] = { 1, 10, 1000, 10000 };
+    static const size_t bytes[] = { BENCH_PART, BENCH_BIG };
 
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
-        measure_one("end by nodes", nodes[i], nodes[i], 100, nodes[i] >= 10);
+        measure_one(&by_nodes, nodes[i], nodes[i], 100, 0, nodes[i] >= 10);
     for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
-        measure_one("end by pins", pins[i], 1000, pins[i], pins[i] == 10000);
+        measure_one(&by_pins, pins[i], 1000, pins[i], 0, pins[i] == 10000);
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        measure_one(&by_bytes, (double)bytes[i], 500, 10, bytes[i], true);
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
@@ -164,10 +184,24 @@ static void check_work_of(struct end *e, unsigned nodes)
 static void check_work(void)
 {
     static struct end e;
+    unsigned long asked;
 
-    open_step(&e, 1, 100);
+    open_step(&e, 1, 100, 0);
     check_work_of(&e, 100);
     check_work_of(&e, 1000);
+    close_step(&e);
+
+    /* The driver is asked once about each number that may be an address, however often it stands there. */
+    open_step(&e, 1000, 10, BENCH_BIG);
+    OK(stepgraph_step_prepare(e.step));
+    OK(stepgraph_step_capture(e.step));
+    enqueue(&e);
+    bench_work_begin();
+    OK(stepgraph_step_end(e.step));
+    asked = bench_work_calls("cuPointerGetAttributes");
+    bench_expect(asked > 0 && asked < 300, "1000 structs of %d bytes: the driver was asked about %lu numbers", BENCH_BIG, asked);
+    bench_sync();
+    OK(stepgraph_step_reset(e.step));
     close_step(&e);
 }
 

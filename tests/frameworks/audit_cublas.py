@@ -39,17 +39,19 @@ def compare(session, library, enqueue, types=TYPES):
     def record(name, operands):
         return session.record(name, lambda: enqueue(operands), library.STEP_ALLOW_UNREGISTERED)
 
-    steps = [record("same", same), record("same again", same), record("others", other), record("others again", other)]
-    clean = session.compare(steps[:1], steps[1:2])
+    a, b = [], []
+    for name, operands, which in ("same", same, a), ("others", other, b), ("others again", other, b), ("same again", same, a), ("same", same, a), ("others", other, b):
+        which.append(record(name, operands))
+    clean = session.compare(a[:1], a[1:])
     wrong = [f"over the same matrices: {words}" for words in cases.unlike_expected(clean)]
 
-    audit = session.compare(steps[:2], steps[2:])
-    pairs = [(a.data_ptr(), b.data_ptr(), a.numel() * a.element_size()) for x, y in zip(same, other) for a, b in zip(x, y)]
+    audit = session.compare(a, b)
+    pairs = [(p.data_ptr(), q.data_ptr(), p.numel() * p.element_size()) for x, y in zip(same, other) for p, q in zip(x, y)]
     named, others = set(), []
-    for finding in audit.faults:
+    for finding in audit.accused:
         before, after = finding["before"], finding["after"]
         at = [i for i, (was, now, size) in enumerate(pairs) if was <= before < was + size and before - was == after - now]
-        if finding["kind"] == "MOVED_POINTER" and at:
+        if finding["kind"] == "MOVED_POINTER" and finding["fault"] and at:
             named.update(at)
         else:
             others.append(finding)
@@ -58,10 +60,10 @@ def compare(session, library, enqueue, types=TYPES):
     if others:
         wrong.append(f"accused falsely: {' | '.join(cases.some(others, 6))}")
     return {
-        **cases.figures(steps, audit),
+        **cases.figures(a, b, audit),
         "operands": len(pairs),
         "operands_named": len(named),
-        "false": clean.summary["faults"] + len(others),
+        "false": len(clean.accused) + len(others),
         "shown": cases.some(clean.findings, 4) + cases.some(others, 4),
         "wrong": wrong,
     }

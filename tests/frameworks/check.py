@@ -114,8 +114,9 @@ def recording():
     check([(f["before"], f["after"]) for f in moved] == [(one, other)], audit.text)
     check([(f["before"], f["after"]) for f in changed] == [(7, 8)], audit.text)
     check(not session.compare(steps[2:3], steps[3:]).findings, "the same step twice, and a finding")
-    found = cases.figures(steps, audit)
-    check(found["nodes"] == 1 and found["kernels"] == 0 and found["faults"] == 2 and found["end_us"] > 0, str(found))
+    found = cases.figures(steps[:2], steps[2:], audit, lambda: check(fill(one, 7, 1024, stream) == 0, "a set was refused"))
+    check(found["nodes"] == 1 and found["kernels"] == 0 and found["faults"] == 2 and found["doubtful"] == 0, str(found))
+    check(found["end_us_per_node"] > found["read_us_per_node"] > 0 and found["raw_us_per_node"] > found["instantiate_us_per_node"] > 0, str(found))
     steps[3].replay()
 
     try:

@@ -192,6 +192,17 @@ extern "C" __global__ void big4096(int *out, Words1022 b)
     out[1] = b.w[1021];
 }
 
+/* 604 bytes in one argument, of which the last 4 are half a word. */
+struct Words151 {
+    int w[151];
+};
+
+extern "C" __global__ void part604(int *out, Words151 b)
+{
+    out[0] = b.w[0];
+    out[1] = b.w[150];
+}
+
 /* More than PTX 8.0 allows: a test brings its own PTX for these. The bodies are here for the host compiler only. */
 #ifndef __CUDACC__
 template <int N> struct Words {

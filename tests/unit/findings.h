@@ -42,7 +42,7 @@ extern struct more_driver more;
 
 /* Of the primary context; the C++ one is net::scale. */
 struct audit_kernels {
-    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, big4096, scale;
+    CUfunction inner, packed, adam, dropout, hyper, adam_struct, padded, views, fill, wide, part604, big4096, scale;
 };
 extern struct audit_kernels made_for;
 
@@ -77,7 +77,10 @@ struct Views {
     int n;
 };
 
-/* Of big4096, as its second argument. */
+/* Of part604 and of big4096, as the second argument. */
+struct Part {
+    uint32_t words[151];
+};
 struct Big {
     uint64_t words[511];
 };
@@ -116,8 +119,9 @@ int take_again(CUdeviceptr address, size_t bytes);
 #define NOWHERE UINT32_MAX
 
 /* Exactly one finding of this kind stands at this place, with this weight, name and advice, and its text has all the words. */
+enum { DOUBTFUL = 2 };
 struct wanted {
-    uint32_t kind, fault, node;
+    uint32_t kind, fault, node; /* fault: 0, 1 or DOUBTFUL. */
     const char *name;
     uint32_t argument, offset;
     const char *advice;
@@ -127,6 +131,10 @@ stepgraph_finding found(const stepgraph_audit *report, const struct wanted *want
 /* FOUND(report, FREED, 3, "adam", 1, 0, "keep", "words", ...): a fault. */
 #define FOUND(report, kind, node, name, argument, offset, advice, ...)                                                           \
     found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, 1, node, name, argument, offset, advice},                           \
+          (const char *const[]){__VA_ARGS__, NULL})
+/* The same, but in doubt. */
+#define DOUBTED(report, kind, node, name, argument, offset, advice, ...)                                                         \
+    found(report, &(struct wanted){STEPGRAPH_FINDING_##kind, DOUBTFUL, node, name, argument, offset, advice},                    \
           (const char *const[]){__VA_ARGS__, NULL})
 /* The same, but no fault. */
 #define NOTED(report, kind, node, name, argument, offset, advice, ...)                                                           \

@@ -1,6 +1,19 @@
 /* Programs that nothing is wrong with must not be accused: neither by end nor by comparing two of their steps. */
 #include "findings.h"
 
+/* Of all recordings: everything is tried by words, and byte by byte. */
+static uint32_t flags;
+
+static void by_words(void)
+{
+    flags = 0;
+}
+
+static void by_bytes(void)
+{
+    flags = STEPGRAPH_STEP_SCAN_BYTES;
+}
+
 static CUdeviceptr pin_of(stepgraph_role role, uint64_t bytes, const char *name)
 {
     return stepgraph_pin_address(pin_make(session, role, bytes, name));
@@ -12,7 +25,7 @@ static void must_be_clean(void (*enqueue)(stepgraph_step *step, int k))
     stepgraph_step *steps[3];
 
     for (int i = 0; i < 3; i++) {
-        steps[i] = recording("step", 0);
+        steps[i] = recording("step", flags);
         enqueue(steps[i], i < 2 ? i : 1);
         CLEAN(ready(steps[i]));
     }
@@ -30,7 +43,7 @@ static stepgraph_audit *two(void (*enqueue)(stepgraph_step *step, int k))
     stepgraph_step *steps[2];
 
     for (int i = 0; i < 2; i++) {
-        steps[i] = recording("step", 0);
+        steps[i] = recording("step", flags);
         enqueue(steps[i], i);
         CLEAN(ready(steps[i]));
     }
@@ -214,7 +227,7 @@ START_TEST(end_of_an_adopted_pin_is_accused_where_memory_goes_on)
     begin = device_make(8192);
     end = begin + 4096;
     pin_adopt(session, STEPGRAPH_ROLE_STATE, begin, 4096, "first");
-    step = recording("step", 0);
+    step = recording("step", flags);
     a_range(step, 0);
     FOUND(refused(step), UNREGISTERED, 0, "fill", 1, 0, "pin it", "right behind pin 'first'");
 }
@@ -283,7 +296,7 @@ START_TEST(activations_that_move_within_scratch_are_no_fault)
     out = stepgraph_pin_address(target);
     scratch = pin_of(STEPGRAPH_ROLE_SCRATCH, 65536, "pool");
     for (int i = 0; i < 2; i++) {
-        steps[i] = recording("step", 0);
+        steps[i] = recording("step", flags);
         activations(steps[i], 0);
         OK(stepgraph_pin_commit(target, scratch + 512));
         CLEAN(ready(steps[i]));
@@ -326,7 +339,7 @@ START_TEST(steps_over_an_arena_have_no_fault)
     config.quarantine_bytes = _i ? 1 << 16 : 0; /* With a queue, blocks are others in each recording. */
     OK(stepgraph_arena_create(session, &config, &arena));
     for (int i = 0; i < 2; i++) {
-        steps[i] = recording("step", 0);
+        steps[i] = recording("step", flags);
         with_arena(steps[i], 0);
         CLEAN(ready(steps[i]));
     }
@@ -434,7 +447,7 @@ START_TEST(memory_of_earlier_steps_is_forgotten_once_it_is_registered)
     stepgraph_step *step;
     CUdeviceptr old = device_make(4096);
 
-    step = recording("earlier", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    step = recording("earlier", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     inc(stream, old, 1);
     ready(step);
     drop_step(step);
@@ -445,34 +458,85 @@ START_TEST(memory_of_earlier_steps_is_forgotten_once_it_is_registered)
 }
 END_TEST
 
-static Suite *make(void)
+/* ---- what stands beside addresses ------------------------------------------------------------------------------------ */
+
+static CUdeviceptr beside[4];
+
+/* Addresses between numbers of all sizes, and side by side, in a struct that is set in part: none of the eight bytes that begin between them is one. */
+static void crowd(stepgraph_step *step, int k)
 {
-    Suite *suite = suite_create("audit_clean");
-    TCase *tc = audit_case(suite, "a: whole");
+    static unsigned char bytes[sizeof(struct Big)];
+    CUdeviceptr first = beside[0];
+    uint64_t random = 12345;
+    struct Views in = {.out = beside[0], .in = beside[1], .bias = beside[2], .n = 3};
+
+    (void)step;
+    (void)k;
+    for (size_t at = 0; at + 8 <= sizeof bytes; at += 8) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t value = at % 24 == 0 ? random >> 60 : at % 56 == 8 ? random >> 33 : at % 88 == 16 ? (uintptr_t)&bytes[random % 64] : beside[random >> 62];
+        memcpy(&bytes[at], &value, 8);
+    }
+    launch(stream, made_for.views, 1, (void *[]){&in});
+    launch(stream, made_for.big4096, 1, (void *[]){&first, bytes});
+}
+
+START_TEST(numbers_between_addresses_are_clean)
+{
+    for (int i = 0; i < 4; i++) {
+        char name[] = "0";
+        name[0] = (char)('0' + i);
+        beside[i] = pin_of(STEPGRAPH_ROLE_STATE, (uint64_t)256 << 3 * i, name);
+    }
+    (void)device_make(1 << 20); /* Memory of others is not far. */
+    must_be_clean(crowd);
+}
+END_TEST
+
+static TCase *clean_case(Suite *suite, const char *name, void (*how)(void))
+{
+    TCase *tc = audit_case(suite, name);
+
+    tcase_add_checked_fixture(tc, how, NULL);
+    return tc;
+}
+
+static void add_all(Suite *suite, void (*how)(void))
+{
+    TCase *tc = clean_case(suite, "a: whole", how);
 
     tcase_add_test(tc, step_over_pins_of_every_role_is_clean);
     tcase_add_test(tc, two_recordings_of_the_same_step_are_clean);
     tcase_add_test(tc, fork_and_join_are_clean);
     tcase_add_test(tc, commits_are_clean);
 
-    tc = audit_case(suite, "b: numbers");
+    tc = clean_case(suite, "b: numbers", how);
     tcase_add_test(tc, numbers_that_look_like_addresses_are_clean);
     tcase_add_test(tc, numbers_that_look_like_addresses_and_change_are_numbers);
+    tcase_add_test(tc, numbers_between_addresses_are_clean);
 
-    tc = audit_case(suite, "c: pointers");
+    tc = clean_case(suite, "c: pointers", how);
     tcase_add_test(tc, optional_pointers_are_clean);
     tcase_add_loop_test(tc, range_that_ends_where_a_pin_ends_is_clean, 0, 2);
     add_controlled_loop_test(tc, range_that_ends_where_a_pin_and_its_memory_end_is_clean, 0, 2);
     tcase_add_test(tc, range_that_ends_where_the_next_pin_begins_is_clean);
     tcase_add_test(tc, end_of_an_adopted_pin_is_accused_where_memory_goes_on);
 
-    tc = audit_case(suite, "d: memory");
+    tc = clean_case(suite, "d: memory", how);
     tcase_add_test(tc, workspaces_that_the_graph_allocates_are_clean);
     tcase_add_test(tc, scratch_that_is_used_alike_is_clean);
     tcase_add_test(tc, activations_that_move_within_scratch_are_no_fault);
     tcase_add_loop_test(tc, steps_over_an_arena_have_no_fault, 0, 2);
     tcase_add_test(tc, state_that_stood_elsewhere_before_is_clean);
     tcase_add_test(tc, memory_of_earlier_steps_is_forgotten_once_it_is_registered);
+}
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("audit_clean");
+
+    add_all(suite, by_words);
+    add_all(suite, by_bytes);
     return suite;
 }
 

@@ -271,10 +271,10 @@ START_TEST(json_holds_what_the_findings_hold)
 
     ck_assert_msg(json_fault(json) == NULL, "%s in %s", json_fault(json), json);
     ck_assert_ptr_nonnull(strstr(json, "\"title\": \"step 'train'\""));
-    ck_assert_ptr_nonnull(strstr(json, "\"faults\": 2, \"findings\": 4, \"nodes\": 4, \"kernels\": 2, \"unread\": 0"));
+    ck_assert_ptr_nonnull(strstr(json, "\"faults\": 2, \"doubtful\": 0, \"findings\": 4, \"nodes\": 4, \"kernels\": 2, \"unread\": 0"));
     ck_assert_ptr_nonnull(
-        strstr(json, "{\"kind\": \"pageable\", \"fault\": true, \"node\": 2, \"argument\": -1, \"offset\": 0, \"bytes\": 8"));
-    ck_assert_ptr_nonnull(strstr(json, "{\"kind\": \"unregistered\", \"fault\": false, \"node\": 1, \"argument\": 1"));
+        strstr(json, "{\"kind\": \"pageable\", \"fault\": true, \"doubtful\": false, \"node\": 2, \"argument\": -1, \"offset\": 0, \"bytes\": 8"));
+    ck_assert_ptr_nonnull(strstr(json, "{\"kind\": \"unregistered\", \"fault\": false, \"doubtful\": false, \"node\": 1, \"argument\": 1"));
     ck_assert_ptr_nonnull(strstr(json, "\"stage\": \"\\\"late\\\" \\\\ \""));
     ck_assert_ptr_nonnull(strstr(json, "\"name\": \"axpb\""));
 }

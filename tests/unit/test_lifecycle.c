@@ -81,7 +81,7 @@ static const struct {
 };
 enum { FORBIDDEN = sizeof forbidden / sizeof *forbidden };
 
-START_TEST(forbidden_call_is_reported_with_its_stage)
+START_TEST(k10_forbidden_call_is_reported_with_its_stage)
 {
     stepgraph_step *step = step_make(session, "train", 0);
 
@@ -144,7 +144,7 @@ START_TEST(marks_repeat_the_stage_that_broke_first)
 }
 END_TEST
 
-START_TEST(failed_launch_through_the_wrapper_is_the_first_cause)
+START_TEST(k14_failed_launch_through_the_wrapper_is_the_first_cause)
 {
     stepgraph_step *step = step_make(session, "train", 0);
     stepgraph_launch call = STEPGRAPH_LAUNCH_INIT;
@@ -347,7 +347,7 @@ START_TEST(global_recording_is_broken_by_another_threads_allocation)
 }
 END_TEST
 
-START_TEST(default_recording_is_not_broken_by_another_threads_allocation)
+START_TEST(k11_default_recording_is_not_broken_by_another_threads_allocation)
 {
     stepgraph_step *step = step_make(session, "train", 0);
 
@@ -690,6 +690,31 @@ START_TEST(recording_runs_nothing)
 }
 END_TEST
 
+/* Each is the result of the replays so far, and of none that comes later. The host does the same sums without a graph. */
+START_TEST(k18_output_is_that_of_the_last_replay_when_it_is_read)
+{
+    stepgraph_pin *loss = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 4, "loss");
+    CUdeviceptr by_hand = device_make(4);
+    stepgraph_step *step = step_make(session, "train", 0);
+    float read;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    inc(stream, stepgraph_pin_address(pin), 1);
+    axpb(stream, stepgraph_pin_address(loss), stepgraph_pin_address(pin), 0.5f);
+    OK(stepgraph_step_end(step));
+    for (int i = 0; i < 5; i++) {
+        for (int more = 0; more <= i % 2; more++) {
+            OK(stepgraph_step_replay(step));
+            inc(stream, by_hand, 1);
+        }
+        OK(stepgraph_pin_read(loss, &read, sizeof read));
+        ck_assert_float_eq(read, float_at(by_hand) + 0.5f);
+    }
+}
+END_TEST
+
 START_TEST(first_replay_carries_no_upload)
 {
     stepgraph_step *step = step_make(session, "train", 0);
@@ -764,7 +789,7 @@ static int child_calls(stepgraph_step *ready, stepgraph_step *begun, stepgraph_s
     return 0;
 }
 
-START_TEST(forked_child_is_told_and_does_no_harm)
+START_TEST(k22_forked_child_is_told_and_does_no_harm)
 {
     stepgraph_step *ready = step_make(session, "ready", 0), *begun = step_make(session, "begun", 0),
                    *prepared = step_make(session, "prepared", STEPGRAPH_STEP_ALLOW_EMPTY);
@@ -869,7 +894,7 @@ static void all_is_lost(struct doomed *d)
     drop_session(d->session);
 }
 
-START_TEST(destroyed_context_is_an_error_and_no_crash)
+START_TEST(k22_destroyed_context_is_an_error_and_no_crash)
 {
     struct doomed d = doomed_make(1);
 
@@ -917,7 +942,7 @@ START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
     }
     CU(CtxSetCurrent(mine));
     if (!same)
-        printf("the handle did not come back: as destroyed_context_is_an_error_and_no_crash\n");
+        printf("the handle did not come back: as k22_destroyed_context_is_an_error_and_no_crash\n");
     all_is_lost(&d);
     while (i-- > 0)
         CU(CtxDestroy(other[i]));
@@ -945,11 +970,11 @@ static Suite *make(void)
           *accounts = unit_case(suite, "accounting"), *child = unit_case(suite, "forked child"),
           *context = unit_case(suite, "context"), *last;
 
-    tcase_add_loop_test(broken, forbidden_call_is_reported_with_its_stage, 0, FORBIDDEN);
+    tcase_add_loop_test(broken, k10_forbidden_call_is_reported_with_its_stage, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_in_the_last_stage_is_reported_by_end, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_without_marks_is_reported_by_end, 0, FORBIDDEN);
     tcase_add_test(broken, marks_repeat_the_stage_that_broke_first);
-    tcase_add_test(broken, failed_launch_through_the_wrapper_is_the_first_cause);
+    tcase_add_test(broken, k14_failed_launch_through_the_wrapper_is_the_first_cause);
     tcase_add_test(broken, failed_launch_breaks_the_recording_even_where_the_driver_carries_on);
     tcase_add_test(broken, failure_that_the_host_reports_breaks_the_recording);
     tcase_add_test(broken, empty_recording_is_refused_by_name);
@@ -958,7 +983,7 @@ static Suite *make(void)
     tcase_add_loop_test(broken, unregistered_operands_of_copies_and_sets_are_refused_too, 0, 4);
     tcase_add_test(broken, unregistered_addresses_can_be_allowed_and_are_counted);
     tcase_add_test(broken, global_recording_is_broken_by_another_threads_allocation);
-    tcase_add_test(broken, default_recording_is_not_broken_by_another_threads_allocation);
+    tcase_add_test(broken, k11_default_recording_is_not_broken_by_another_threads_allocation);
     tcase_add_test(broken, device_wide_wait_of_another_thread_breaks_every_recording);
     tcase_add_test(broken, tripwire_stream_catches_work_on_the_legacy_stream);
     tcase_add_test(broken, tripwire_session_works_like_any_other);
@@ -977,11 +1002,12 @@ static Suite *make(void)
     tcase_add_test(accounts, failed_recordings_and_refused_replays_are_not_counted);
     tcase_add_test(accounts, reset_forgets_the_graph_but_not_the_counts);
     tcase_add_test(accounts, recording_runs_nothing);
+    tcase_add_test(accounts, k18_output_is_that_of_the_last_replay_when_it_is_read);
     add_controlled_test(accounts, first_replay_carries_no_upload);
 
-    tcase_add_test(child, forked_child_is_told_and_does_no_harm);
+    tcase_add_test(child, k22_forked_child_is_told_and_does_no_harm);
 
-    tcase_add_test(context, destroyed_context_is_an_error_and_no_crash);
+    tcase_add_test(context, k22_destroyed_context_is_an_error_and_no_crash);
     tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
     tcase_add_test(context, context_destroyed_while_a_step_records_is_an_error_and_no_crash);
 

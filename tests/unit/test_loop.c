@@ -1496,7 +1496,7 @@ static void slow_to_record(uint64_t k)
     count_one(k);
 }
 
-START_TEST(slower_than_launching_goes_back_to_launching)
+START_TEST(k26_slower_than_launching_goes_back_to_launching)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
     stepgraph_verdict verdict = STEPGRAPH_VERDICT_INIT;
@@ -1766,7 +1766,7 @@ static Suite *make(void)
     tcase_add_test(reports, verdict_without_a_counter_is_unknown_and_says_so);
     tcase_add_test(reports, trace_is_kept_only_if_asked_for);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
-    tcase_add_loop_test(reports, slower_than_launching_goes_back_to_launching, 0, 2);
+    tcase_add_loop_test(reports, k26_slower_than_launching_goes_back_to_launching, 0, 2);
     tcase_add_test(reports, faster_than_launching_stays);
     tcase_add_loop_test(reports, measuring_waits_for_nothing, 0, 2);
     tcase_add_test(reports, verdict_waits_for_nothing);

@@ -447,7 +447,7 @@ static void streams_work_again(struct two *t)
     OK(stepgraph_session_wait(session));
 }
 
-START_TEST(unjoined_side_stream_is_named)
+START_TEST(k12_unjoined_side_stream_is_named)
 {
     struct two t = two_make(0);
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
@@ -584,7 +584,7 @@ static Suite *make(void)
     tcase_add_test(sides, run_orders_side_streams_both_ways);
     tcase_add_test(sides, stream_may_be_forked_again_after_its_join);
     tcase_add_test(sides, two_side_streams_are_kept_apart);
-    tcase_add_loop_test(sides, unjoined_side_stream_is_named, 0, 2);
+    tcase_add_loop_test(sides, k12_unjoined_side_stream_is_named, 0, 2);
     tcase_add_test(sides, work_after_the_join_is_refused);
     tcase_add_loop_test(sides, recording_with_forks_can_be_reset_or_destroyed, 0, 2);
     tcase_add_test(sides, bad_forks_and_joins_are_refused_and_harmless);

@@ -110,7 +110,7 @@ static void all_is_usable(void)
     ck_assert_float_eq(pin_float(pin), before + 2);
 }
 
-START_TEST(call_in_this_state_does_what_the_table_says)
+START_TEST(k15_call_in_this_state_does_what_the_table_says)
 {
     const struct row *row = &table[_i];
     stepgraph_step *step;
@@ -381,7 +381,7 @@ static Suite *make(void)
     TCase *states = unit_case(suite, "states"), *others = unit_case(suite, "other calls"), *config = unit_case(suite, "config");
 
     tcase_add_test(states, table_has_every_call_in_every_state);
-    tcase_add_loop_test(states, call_in_this_state_does_what_the_table_says, 0, ROWS);
+    tcase_add_loop_test(states, k15_call_in_this_state_does_what_the_table_says, 0, ROWS);
 
     tcase_add_loop_test(others, only_a_ready_step_has_a_graph_to_show, 0, 5);
     tcase_add_loop_test(others, side_streams_need_a_recording_or_a_run, 0, 3);

@@ -298,6 +298,11 @@ class Audit:
     def faults(self):
         return [finding for finding in self.findings if finding["fault"]]
 
+    @property
+    def accused(self):
+        """Faults, and what is in doubt."""
+        return [finding for finding in self.findings if finding["fault"] or finding["doubtful"]]
+
     def of(self, kind):
         return [finding for finding in self.faults if finding["kind"] == kind]
 

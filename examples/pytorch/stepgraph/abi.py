@@ -29,12 +29,12 @@ CONSTANTS = {
     "STEP_READY": 4, "STEP_FAILED": 5, "STEP_GLOBAL": 1, "STEP_ALLOW_EMPTY": 2, "STEP_ALLOW_UNREGISTERED": 4, "STEP_ALLOW_ESCAPED": 8,
     "STEP_STRICT_FEEDS": 16, "STEP_TIMING": 32, "STEP_ALLOW_HOST_MEMORY": 64, "STEP_ALLOW_HOST_FUNCTIONS": 128,
     "STEP_ALLOW_ALLOCATIONS": 256, "STEP_ALLOW_FREED": 512, "STEP_ALLOW_FOREIGN": 1024, "STEP_ALLOW_FORMER_STATE": 2048,
-    "STEP_AS_RECORDED": 4096, "STEP_ALLOW_HOST_ARGUMENTS": 8192, "RUN_WARMUP": 1, "RUN_FRESH": 2, "RUN_FALLBACK": 3, "UNKNOWN": 0,
-    "WIN": 1, "NULL": 2, "MISSING_COUNTER": 1, "MISSING_RUNS": 2, "MISSING_DEVICE": 4, "MISSING_REPLAYS": 8, "MISSING_UNSTEADY": 16,
-    "MISSING_EXACT": 32, "NO_FAULT_FOUND": 1, "FAULTS_FOUND": 2, "NOT_COMPARABLE": 3, "VERIFY_HIDDEN_WRITE": 1, "VERIFY_FALSE_READ": 2,
-    "VERIFY_HIDDEN_READ": 3, "VERIFY_REORDERED": 4, "VERIFY_RELAXED": 5, "VERIFY_ONE_BY_ONE": 6, "VERIFY_UNSTEADY": 7,
-    "VERIFY_UNSTEADY_NODE": 8, "VERIFY_SKIPPED": 9, "VERIFY_NO_WRITES": 1, "VERIFY_NO_ISOLATION": 2, "VERIFY_NO_ORDERS": 4,
-    "VERIFY_NO_REPLAYS": 8,
+    "STEP_AS_RECORDED": 4096, "STEP_ALLOW_HOST_ARGUMENTS": 8192, "STEP_SCAN_BYTES": 16384, "RUN_WARMUP": 1, "RUN_FRESH": 2,
+    "RUN_FALLBACK": 3, "UNKNOWN": 0, "WIN": 1, "NULL": 2, "MISSING_COUNTER": 1, "MISSING_RUNS": 2, "MISSING_DEVICE": 4,
+    "MISSING_REPLAYS": 8, "MISSING_UNSTEADY": 16, "MISSING_EXACT": 32, "NO_FAULT_FOUND": 1, "FAULTS_FOUND": 2, "NOT_COMPARABLE": 3,
+    "VERIFY_HIDDEN_WRITE": 1, "VERIFY_FALSE_READ": 2, "VERIFY_HIDDEN_READ": 3, "VERIFY_REORDERED": 4, "VERIFY_RELAXED": 5,
+    "VERIFY_ONE_BY_ONE": 6, "VERIFY_UNSTEADY": 7, "VERIFY_UNSTEADY_NODE": 8, "VERIFY_SKIPPED": 9, "VERIFY_NO_WRITES": 1,
+    "VERIFY_NO_ISOLATION": 2, "VERIFY_NO_ORDERS": 4, "VERIFY_NO_REPLAYS": 8,
 }
 
 # A field's name, its type, and after it the length of an array.
@@ -47,11 +47,11 @@ STRUCTS = {
     ],
     "finding": [
         "size size_t", "kind uint32", "fault uint32", "node uint32", "argument uint32", "offset uint32", "bytes uint32", "before uint64",
-        "after uint64", "node_name char 128", "stage char 64", "text char 512", "advice char 256",
+        "after uint64", "node_name char 128", "stage char 64", "text char 512", "advice char 256", "doubtful uint32", "reserved uint32",
     ],
     "audit_summary": [
         "size size_t", "findings uint64", "kept uint64", "faults uint64", "nodes uint64", "kernels uint64", "unread uint64",
-        "addresses uint64", "in_pins uint64", "in_graph uint64", "bytes uint64", "read_ns uint64", "compare_ns uint64",
+        "addresses uint64", "in_pins uint64", "in_graph uint64", "bytes uint64", "read_ns uint64", "compare_ns uint64", "doubtful uint64",
     ],
     "audit_config": [
         "size size_t", "flags uint32", "reserved uint32", "first uint64", "enqueue pointer", "user pointer",

@@ -1,0 +1,521 @@
+/* The audit of one recording: what its addresses are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena_p.h"
+#include "examine_p.h"
+#include "extents.h"
+
+/* Whether it stands in a struct of which a call may have set a part only, so that it may be left over from an earlier one. */
+static bool in_large_struct(const sg__examination *e, const sg__graph_word *word)
+{
+    return word->place == SG__WORD_ARGUMENT && e->step->read.nodes[word->node].layout->arguments[word->argument].bytes > SG__SMALL_STRUCT;
+}
+
+/* A finding about one word. */
+static stepgraph_status add_word(sg__examination *e, stepgraph_finding_kind kind, const sg__graph_word *word, sg__finding **out)
+{
+    stepgraph_status status = in_large_struct(e, word) ? sg__examine_doubt(e, kind, word->node, out) : sg__examine_add(e, kind, word->node, out);
+
+    if (*out != NULL) {
+        sg__finding_place(*out, (sg__word_place)word->place, word->argument, word->offset);
+        (*out)->bytes = 8;
+        (*out)->before = word->value;
+    }
+    return status;
+}
+
+/* Whether an operand is host memory, or may be: what the driver was not told, and does not know, is pageable. */
+static bool is_host(const sg__examination *e, const sg__graph_word *word)
+{
+    sg__allocation item;
+
+    if (word->type != CU_MEMORYTYPE_UNIFIED)
+        return word->type == CU_MEMORYTYPE_HOST;
+    if (sg__resolve(e->step, word->value).where == SG__IN_GRAPH)
+        return false;
+    return sg__allocation_ask(e->step->session->driver, word->value, &item) == STEPGRAPH_OK && item.type != CU_MEMORYTYPE_DEVICE;
+}
+
+/* Whether the word is an operand of a copy with a host side. Launching one over memory that is gone, on either side, crashes the process. */
+static bool of_host_copy(const sg__examination *e, const sg__graph_word *word)
+{
+    const sg__graph *graph = &e->step->read;
+    size_t at;
+
+    if (graph->nodes[word->node].type != CU_GRAPH_NODE_TYPE_MEMCPY)
+        return false;
+    at = (size_t)(word - graph->words);
+    return is_host(e, word) || (at > 0 && word[-1].node == word->node && is_host(e, &word[-1])) ||
+           (at + 1 < graph->n_words && word[1].node == word->node && is_host(e, &word[1]));
+}
+
+/* Memory that no pin covers: what the driver says of it, remembered in the step. */
+static sg__allocation *remember(sg__examination *e, const sg__graph_word *word, sg__allocation *item)
+{
+    item->node = word->node;
+    item->copied = of_host_copy(e, word);
+    return sg__allocation_add(&e->step->allocations, item);
+}
+
+static int by_former(const void *a, const void *b)
+{
+    const stepgraph_pin *const *x = a, *const *y = b;
+
+    return (*x)->former < (*y)->former ? -1 : (*x)->former > (*y)->former;
+}
+
+static void gather_formers(sg__examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+
+    e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
+    if (e->formers == NULL)
+        return;
+    for (size_t i = 0; i < session->n_pins; i++)
+        if (session->pins[i]->former != 0 && session->pins[i]->role == STEPGRAPH_ROLE_STATE)
+            e->formers[e->n_formers++] = session->pins[i];
+    if (e->n_formers > 0)
+        qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+}
+
+/* As sg__former_state(), but quick. Most recordings never ask. */
+static const stepgraph_pin *former_at(sg__examination *e, CUdeviceptr address)
+{
+    size_t low = 0, high;
+
+    if (e->formers == NULL)
+        gather_formers(e);
+    if (e->formers == NULL)
+        return sg__former_state(e->step->session, address);
+    high = e->n_formers;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->formers[middle]->former <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < e->formers[low - 1]->former + e->formers[low - 1]->bytes ? e->formers[low - 1] : NULL;
+}
+
+static stepgraph_finding_kind kind_of_allocation(sg__examination *e, const sg__allocation *allocation, CUdeviceptr address)
+{
+    const stepgraph_session *session = e->step->session;
+    const stepgraph_pin *former;
+
+    if (allocation->type == CU_MEMORYTYPE_HOST)
+        return STEPGRAPH_FINDING_PAGE_LOCKED;
+    if (allocation->device != session->device)
+        return STEPGRAPH_FINDING_FOREIGN;
+    former = former_at(e, address);
+    if (former != NULL && !e->used[sg__pin_index(session, former->address)])
+        return STEPGRAPH_FINDING_FORMER_STATE;
+    return allocation->pool ? STEPGRAPH_FINDING_POOL : STEPGRAPH_FINDING_UNREGISTERED;
+}
+
+/* An address that means nothing to the driver: a scalar, unless it is the operand of a copy, or we have seen memory there. */
+static stepgraph_status examine_unknown(sg__examination *e, const sg__graph_word *word)
+{
+    const sg__allocation *seen = sg__allocation_at(&e->step->session->seen, word->value);
+    bool freed = seen != NULL || word->type == CU_MEMORYTYPE_DEVICE;
+    stepgraph_status status;
+    sg__finding *f;
+
+    if (word->place == SG__WORD_ARGUMENT && seen == NULL)
+        return STEPGRAPH_OK;
+    e->unregistered++;
+    status = add_word(e, freed ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_PAGEABLE, word, &f);
+    if (freed && seen == NULL)
+        sg__examine_say(f, "freed   0x%llx: no device memory is there", (unsigned long long)word->value);
+    else if (seen != NULL)
+        sg__examine_say(f, "freed   0x%llx: %llu bytes stood there once", (unsigned long long)word->value, (unsigned long long)seen->bytes);
+    else
+        sg__examine_say(f, "pageable host memory   0x%llx: read or written at every replay", (unsigned long long)word->value);
+    return status;
+}
+
+/* The operand of a copy or a set begins in a pin: it must end there too, or in the pin that follows without a gap. */
+static stepgraph_status examine_reach(sg__examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = word->value + word->bytes, covered = pin->address + pin->bytes;
+    stepgraph_status status;
+    sg__finding *f;
+
+    for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address == covered; i++)
+        covered += session->pins[i]->bytes;
+    if (covered >= end)
+        return STEPGRAPH_OK;
+    e->unregistered++;
+    status = add_word(e, STEPGRAPH_FINDING_UNREGISTERED, word, &f);
+    if (f != NULL)
+        f->bytes = (uint32_t)word->bytes;
+    sg__examine_say(f, "0x%llx, %llu bytes: begins in pin '%s' and reaches %llu bytes beyond it", (unsigned long long)word->value,
+        (unsigned long long)word->bytes, pin->name, end - covered);
+    return status;
+}
+
+/* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
+static stepgraph_status watch_pin(sg__examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
+{
+    stepgraph_status status;
+    sg__allocation item;
+
+    if (!pin->adopted || !pin->verifiable || !of_host_copy(e, word))
+        return STEPGRAPH_OK;
+    status = sg__allocation_ask(e->step->session->driver, word->value, &item);
+    return status != STEPGRAPH_OK || item.type == 0 || remember(e, word, &item) != NULL ? status : STEPGRAPH_ERR_MEMORY;
+}
+
+/* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
+static stepgraph_status examine_table(sg__examination *e, const sg__graph_word *word)
+{
+    stepgraph_status status;
+    sg__finding *f;
+
+    if (e->step->read.nodes[word->node].function == e->step->session->kernels.commit)
+        return STEPGRAPH_OK;
+    e->unregistered++;
+    status = add_word(e, STEPGRAPH_FINDING_REPLACED, word, &f);
+    sg__examine_say(f, "replaced   0x%llx: the memory there was freed, and the library was given the address",
+        (unsigned long long)word->value);
+    return status;
+}
+
+/* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
+ * tell the end from its beginning. */
+static bool is_end_of_pin(const sg__examination *e, CUdeviceptr address)
+{
+    stepgraph_session *session = e->step->session;
+    size_t index = sg__extents_find(session, address - 1);
+    const stepgraph_pin *pin;
+    sg__allocation item;
+
+    if (index == session->n_pins || address == session->commit_table)
+        return index != session->n_pins;
+    pin = session->pins[index];
+    for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
+        if (sg__table_holds(step->tables, address))
+            return true;
+    return !pin->adopted && sg__allocation_ask(session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
+           item.start <= pin->address;
+}
+
+/* Whether a value of arguments stands in several places and each of them needs a look of its own: the second reading brings them. */
+static bool later(sg__examination *e, const sg__graph_word *word, uint32_t n)
+{
+    if (n == 1)
+        return false;
+    sg__values_find(&e->values, word->value)->marks |= SG__VALUE_EACH;
+    return e->each = true;
+}
+
+/* Whether the host notes its blocks, and has none there. */
+static bool is_given_back(const sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation)
+{
+    const stepgraph_session *session = e->step->session;
+    sg__block block;
+
+    return sg__arena_notes(session, allocation->start, allocation->bytes) &&
+           !sg__arena_block_at(session, word->value, e->step->read.nodes[word->node].top, &block);
+}
+
+/* An address that an earlier call has left over in a large struct: one where nothing can stand, or that was given back since. What stands in a smaller
+ * argument is meant. The second reading looks at each place where they do not agree. */
+static bool is_left_over(sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation, uint32_t n)
+{
+    const bool odd = word->value % 4 != 0;
+    const sg__value *entry = sg__values_find(&e->values, word->value);
+
+    if (!odd && !is_given_back(e, word, allocation))
+        return false;
+    if (n > 1 && odd && entry != NULL && (entry->marks & SG__VALUE_SET) == 0)
+        return true;
+    return later(e, word, n) || in_large_struct(e, word);
+}
+
+/* An address outside the registry. What is allowed is named once for each allocation, not thousands of times. */
+static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_word *word, sg__allocation *allocation, uint32_t n)
+{
+    const stepgraph_finding_kind kind = kind_of_allocation(e, allocation, word->value);
+    const bool allowed = (e->step->flags & sg__examine_permission(kind)) != 0;
+    bool *reported = in_large_struct(e, word) ? &allocation->reported_in_struct : &allocation->reported;
+    stepgraph_status status;
+    sg__finding *f;
+    char what[160];
+
+    if (!allowed && later(e, word, n))
+        return STEPGRAPH_OK;
+    e->audit->summary.addresses += n;
+    e->unregistered += n;
+    /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
+    if (of_host_copy(e, word))
+        allocation->copied = true;
+    if (*reported && allowed)
+        return STEPGRAPH_OK;
+    *reported = true;
+    status = add_word(e, kind, word, &f);
+    if (f != NULL) {
+        sg__describe_address(e->step, word->value, word->node, what, sizeof what);
+        sg__examine_say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
+    }
+    return status;
+}
+
+/* A word that stands there n times, in arguments; operands are looked at one by one. */
+static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *word, uint32_t n)
+{
+    const bool argument = word->place == SG__WORD_ARGUMENT;
+    stepgraph_audit_summary *summary = &e->audit->summary;
+    sg__allocation item, *allocation;
+    stepgraph_status status;
+    sg__place where;
+
+    where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
+    if (argument && (where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && is_end_of_pin(e, word->value))
+        return STEPGRAPH_OK;
+    if (where.where == SG__NOWHERE) {
+        status = sg__allocation_look(e->step->session->driver, word->value, &item);
+        if (status != STEPGRAPH_OK)
+            return status;
+        if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
+            return STEPGRAPH_OK; /* A number. */
+        if (item.type == 0)
+            return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
+    }
+    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION) {
+        if (argument && is_left_over(e, word, where.where == SG__NOWHERE ? &item : where.allocation, n))
+            return STEPGRAPH_OK;
+        allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
+        return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
+    }
+    if (where.where == SG__IN_TABLE && later(e, word, n))
+        return STEPGRAPH_OK;
+    summary->addresses += n;
+    summary->in_pins += where.where == SG__IN_PIN ? n : 0;
+    summary->in_graph += where.where == SG__IN_GRAPH ? n : 0;
+    if (where.where == SG__IN_PIN) {
+        status = watch_pin(e, word, e->step->session->pins[where.pin]);
+        return status == STEPGRAPH_OK ? examine_reach(e, word, e->step->session->pins[where.pin]) : status;
+    }
+    return where.where == SG__IN_TABLE ? examine_table(e, word) : STEPGRAPH_OK;
+}
+
+stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word)
+{
+    return examine_word(e, word, 1);
+}
+
+/* ---- words of arguments ------------------------------------------------------------------------------------------ */
+
+/* A value is looked at once, where it stands first. One in a pin needs no look. */
+static bool settle(void *user, uint64_t value)
+{
+    sg__examination *e = user;
+    stepgraph_session *session = e->step->session;
+    size_t pin = sg__extents_find(session, value);
+    sg__value *entry;
+
+    if (pin == session->n_pins)
+        return false;
+    e->used[pin] = true;
+    entry = sg__values_find(&e->values, value);
+    if (entry != NULL)
+        entry->marks |= SG__VALUE_IN_PIN;
+    else
+        e->audit->summary.in_pins++; /* It could not be remembered. */
+    return true;
+}
+
+/* Only those of which each place is to be looked at. */
+static bool settle_others(void *user, uint64_t value)
+{
+    sg__examination *e = user;
+    const sg__value *entry = sg__values_find(&e->values, value);
+
+    return entry == NULL || (entry->marks & SG__VALUE_EACH) == 0;
+}
+
+/* How often the value of a word stands in arguments. */
+static uint32_t times(sg__examination *e, const sg__graph_word *word)
+{
+    const sg__value *entry = word->place == SG__WORD_ARGUMENT ? sg__values_find(&e->values, word->value) : NULL;
+
+    return entry != NULL ? entry->n : 1;
+}
+
+/* Faults are told wherever they stand: read once more for those places. */
+static stepgraph_status examine_each(sg__examination *e)
+{
+    stepgraph_step *step = e->step;
+    stepgraph_status status;
+    sg__graph all;
+
+    if (!e->each)
+        return STEPGRAPH_OK;
+    status = sg__graph_read(step->session->driver, step->graph, settle_others, e, &all);
+    for (size_t i = 0; i < all.n_words && status == STEPGRAPH_OK; i++)
+        if (all.words[i].place == SG__WORD_ARGUMENT)
+            status = examine_word(e, &all.words[i], 1);
+    sg__graph_free(&all);
+    return status;
+}
+
+/* A range of bytes is used; of one whose extent is unknown, the first. */
+static void mark_range(sg__examination *e, CUdeviceptr start, uint64_t bytes)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = start + (bytes != 0 ? bytes : 1);
+
+    for (size_t i = sg__pin_index(session, start); i < session->n_pins && session->pins[i]->address < end; i++)
+        e->used[i] = true;
+}
+
+/* The pins that the graph refers to. Where a node could not be read, nobody knows: then all of them. */
+static void mark_used(sg__examination *e)
+{
+    const stepgraph_step *step = e->step;
+    const stepgraph_session *session = step->session;
+
+    for (size_t i = 0; i < step->read.n_words; i++) /* Arguments are settled already, or in no pin. */
+        if (step->read.words[i].place != SG__WORD_ARGUMENT)
+            mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
+    for (size_t i = 0; i < step->n_sources; i++) {
+        mark_range(e, step->sources[i].pin->address, 1);
+        mark_range(e, step->sources[i].address, step->sources[i].pin->bytes);
+    }
+    if (step->read.n_unread > 0)
+        memset(e->used, true, session->n_pins);
+}
+
+stepgraph_status sg__examine_read(sg__examination *e)
+{
+    stepgraph_session *session = e->step->session;
+    stepgraph_status status = sg__extents_renew(session);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    e->used = calloc(session->n_pins + 1, sizeof *e->used);
+    if (e->used == NULL)
+        return sg__fail_memory("host", session->n_pins * sizeof *e->used);
+    status = sg__graph_read_values(session->driver, e->step->graph, &e->values, settle, e, &e->step->read);
+    if (status != STEPGRAPH_OK)
+        return status;
+    for (size_t i = 0; i < e->values.room; i++)
+        e->audit->summary.in_pins += (e->values.items[i].marks & SG__VALUE_IN_PIN) != 0 ? e->values.items[i].n : 0;
+    e->audit->summary.addresses = e->audit->summary.in_pins;
+    mark_used(e);
+    return STEPGRAPH_OK;
+}
+
+/* ---- sources and adopted memory ---------------------------------------------------------------------------------- */
+
+/* New values that commits read through their lists, where the scan does not see them. */
+static stepgraph_status examine_source(sg__examination *e, const sg__source *source)
+{
+    stepgraph_session *session = e->step->session;
+    sg__place where = sg__resolve(e->step, source->address);
+    stepgraph_status status;
+    sg__finding *f;
+    char what[160];
+
+    if (where.where == SG__NOWHERE) {
+        sg__allocation item;
+        status = sg__allocation_ask(session->driver, source->address, &item);
+        if (status == STEPGRAPH_OK && item.type != 0 && sg__allocation_add(&e->step->allocations, &item) == NULL)
+            status = STEPGRAPH_ERR_MEMORY;
+        if (status != STEPGRAPH_OK)
+            return status;
+        where = sg__resolve(e->step, source->address);
+    }
+    if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
+        return STEPGRAPH_OK;
+    e->unregistered++;
+    status = sg__examine_add(
+        e, where.where == SG__IN_ALLOCATION ? kind_of_allocation(e, where.allocation, source->address) : STEPGRAPH_FINDING_FREED,
+        SG__NO_NODE, &f);
+    if (f != NULL) {
+        f->before = source->address;
+        sg__describe_address(e->step, source->address, SG__NO_NODE, what, sizeof what);
+        sg__examine_say(f, "the commit of pin '%s' reads its new value at 0x%llx (%s)", source->pin->name, source->address, what);
+    }
+    return status;
+}
+
+/* The first word that lies in a pin; NULL: only lists of commits have it. */
+static const sg__graph_word *first_word_in(const sg__graph *graph, const stepgraph_pin *pin)
+{
+    for (size_t i = 0; i < graph->n_words; i++)
+        if (graph->words[i].value >= pin->address && graph->words[i].value < pin->address + pin->bytes)
+            return &graph->words[i];
+    return NULL;
+}
+
+/* The pin's memory is gone; why says how. Words in pins were not kept, so the graph is read once more. */
+static stepgraph_status report_adopted(sg__examination *e, const stepgraph_pin *pin, const char *why)
+{
+    const sg__driver *driver = e->step->session->driver;
+    const sg__graph_word *word;
+    stepgraph_finding_kind kind;
+    stepgraph_status status;
+    sg__allocation now;
+    sg__finding *f;
+    sg__graph all;
+
+    status = sg__graph_read(driver, e->step->graph, NULL, NULL, &all);
+    if (status == STEPGRAPH_OK)
+        status = sg__allocation_ask(driver, pin->address, &now);
+    if (status == STEPGRAPH_OK) {
+        word = first_word_in(&all, pin);
+        kind = now.type == 0 ? STEPGRAPH_FINDING_FREED : STEPGRAPH_FINDING_REPLACED;
+        status = word != NULL ? add_word(e, kind, word, &f) : sg__examine_add(e, kind, SG__NO_NODE, &f);
+        sg__examine_say(f, "%.300s", why);
+        if (f != NULL)
+            f->before = pin->address;
+    }
+    sg__graph_free(&all);
+    return status;
+}
+
+/* Adopted memory may have gone while the step recorded. */
+static stepgraph_status examine_adopted(sg__examination *e)
+{
+    const stepgraph_session *session = e->step->session;
+    stepgraph_status status = STEPGRAPH_OK;
+    stepgraph_error_info why;
+
+    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
+        if (!e->used[i])
+            continue;
+        status = sg__pin_check(session->pins[i]);
+        if (status != STEPGRAPH_ERR_REFUSED)
+            continue;
+        sg__error_get(&why);
+        status = report_adopted(e, session->pins[i], why.message);
+    }
+    return status;
+}
+
+stepgraph_status sg__examine_addresses(sg__examination *e)
+{
+    stepgraph_step *step = e->step;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < step->read.n_words && status == STEPGRAPH_OK; i++)
+        status = examine_word(e, &step->read.words[i], times(e, &step->read.words[i]));
+    if (status == STEPGRAPH_OK)
+        status = examine_each(e);
+    if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0)
+        status = sg__examine_bytes(e);
+    for (size_t i = 0; i < step->n_sources && status == STEPGRAPH_OK; i++)
+        status = examine_source(e, &step->sources[i]);
+    step->stats.unregistered = e->unregistered;
+    if (status == STEPGRAPH_OK)
+        status = examine_adopted(e);
+    for (size_t i = 0; i < step->allocations.n; i++)
+        step->watches_copies |= step->allocations.items[i].copied && !step->allocations.items[i].pool;
+    return status;
+}
+
