@@ -745,6 +745,7 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
         lane->final = false;
         lane->refused = 0;
         lane->planted = false;
+        lane->suspected = false;
         if (lane->phase != SG__PHASE_WARM)
             sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_DROPPED, why != NULL ? why : "the host dropped the graph");
     }

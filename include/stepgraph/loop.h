@@ -310,11 +310,12 @@ typedef struct stepgraph_loop_stats {
     uint64_t relaxed;                          /**< Graphs alive that are replayed relaxed. */
     uint64_t relax_refused;                    /**< Graphs that could not be relaxed. */
     uint64_t relax_diverged;                   /**< Relaxed graphs that went back to what was recorded, since a check found other results. */
+    uint64_t doubts;                           /**< Comparisons that could not tell values from what is left over; the checks decided. */
 } stepgraph_loop_stats;
 
 /** Empty counts. */
 #define STEPGRAPH_LOOP_STATS_INIT                                                                                                      \
-    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0 }
+    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0 }
 
 /** Read the counts; at any time, also in a turn. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_loop_get_stats(const stepgraph_loop *loop, stepgraph_loop_stats *stats_out);
