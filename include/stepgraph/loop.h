@@ -145,7 +145,7 @@ typedef struct stepgraph_loop_config {
     void *user;              /**< Passed to @c rewind. */
     const struct stepgraph_check_config *check; /**< With its @c enqueue set, what is checked before the first replay is checked by
                                   stepgraph_check_run() with these options, instead of by the loop's turns; @c first and @c audit are the loop's to
-                                  set. Copied. NULL: by turns. */
+                                  set. Copied. What a comparison is in doubt about is checked by turns all the same. NULL: all is. */
     const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "loop". */
     const struct stepgraph_relax_config *relax; /**< Once a graph is proven, relax it with these options, and prove it again: its steps are checked as
                                   before, and one that differs puts it back to what was recorded. Copied, but not what it points to, which lives
