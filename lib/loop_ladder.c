@@ -243,8 +243,8 @@ static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepg
     if (audit == NULL)
         return PASS;
     keep_audit(lane, audit);
-    words_of(audit, sg__audit_at(audit, 0), words, 512);
-    return DOWN | STEPGRAPH_WHY_UNREGISTERED;
+    words_of(audit, sg__audit_at(audit, 0), words, 512); /* Faults come first. */
+    return (audit->summary.faults > 0 ? DOWN : DOUBT) | STEPGRAPH_WHY_UNREGISTERED;
 }
 
 /* Of recordings with differences that may be values or left over: replays that do without them prove the latter. */
