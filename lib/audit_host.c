@@ -1,6 +1,7 @@
 /* Memory of the host process: what a kernel cannot use, and what left-over bytes of arguments are often addresses of. */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -122,32 +123,66 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
     return low ? memory->ranges[at].writable : !likely || address % 8 == 0 || memory->ranges[at].executable;
 }
 
-/* Some bytes of the process's memory, through a file, since what the list says may be gone by now. */
-static bool read_memory(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
+/* ---- code -------------------------------------------------------------------------------------------------------- */
+
+/* Some bytes of the process's memory, by way of the system, since what was known of it may be gone by now. */
+static bool read_memory(uint64_t address, void *to, size_t bytes)
 {
-    if (memory->contents == 0) {
-        int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-        memory->contents = file >= 0 ? file + 1 : -1;
+    struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+    bool done;
+    int file;
+
+    if (process_vm_readv(getpid(), &ours, 1, &from, 1, 0) == (ssize_t)bytes)
+        return true;
+    if (errno == EFAULT) /* Otherwise it is not allowed, or not there. */
+        return false;
+    file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    done = file >= 0 && pread(file, to, bytes, (off_t)address) == (ssize_t)bytes;
+    if (file >= 0)
+        close(file);
+    return done;
+}
+
+/* The code of one loaded object. */
+static int add_object(struct dl_phdr_info *info, size_t bytes, void *user)
+{
+    sg__host_memory *memory = user;
+
+    (void)bytes;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        sg__host_range *larger = memory->code;
+        if (header->p_type != PT_LOAD || (header->p_flags & PF_X) == 0)
+            continue;
+        if (memory->n_code % 64 == 0 && (larger = realloc(memory->code, (memory->n_code + 64) * sizeof *larger)) == NULL)
+            return 1;
+        memory->code = larger;
+        larger[memory->n_code++] = (sg__host_range){.start = info->dlpi_addr + header->p_vaddr,
+                                                    .end = info->dlpi_addr + header->p_vaddr + header->p_memsz};
     }
-    return memory->contents > 0 && pread(memory->contents - 1, to, bytes, (off_t)address) == (ssize_t)bytes;
+    return 0;
+}
+
+static bool is_code(const sg__host_memory *memory, uint64_t address)
+{
+    for (size_t i = 0; i < memory->n_code; i++)
+        if (address >= memory->code[i].start && address < memory->code[i].end)
+            return true;
+    return false;
 }
 
 /* Whether the instruction in front of address calls, so that address is where that call returns to. */
-static bool follows_call(sg__host_memory *memory, uint64_t address)
+static bool follows_call(const sg__host_memory *memory, uint64_t address)
 {
 #if defined __x86_64__
     unsigned char code[8];
     int32_t distance;
-    size_t target;
 
-    if (!read_memory(memory, address - sizeof code, code, sizeof code))
+    if (!read_memory(address - sizeof code, code, sizeof code))
         return false;
     memcpy(&distance, &code[4], sizeof distance);
-    if (code[3] == 0xe8) { /* call distance */
-        target = find(memory, address + (uint64_t)(int64_t)distance);
-        if (target < memory->n && memory->ranges[target].executable)
-            return true;
-    }
+    if (code[3] == 0xe8 && is_code(memory, address + (uint64_t)(int64_t)distance)) /* call distance */
+        return true;
     for (size_t bytes = 2; bytes <= 7; bytes++) { /* call *operand: a second byte that says what the operand is, and how long. */
         const unsigned char *call = &code[sizeof code - bytes];
         size_t mode = call[1] >> 6, base = call[1] & 7, length = 2;
@@ -166,7 +201,8 @@ static bool follows_call(sg__host_memory *memory, uint64_t address)
 #elif defined __aarch64__
     uint32_t code;
 
-    return address % 4 == 0 && read_memory(memory, address - sizeof code, &code, sizeof code) &&
+    (void)memory;
+    return address % 4 == 0 && read_memory(address - sizeof code, &code, sizeof code) &&
            ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
 #else
     (void)memory;
@@ -177,11 +213,11 @@ static bool follows_call(sg__host_memory *memory, uint64_t address)
 
 bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
 {
-    if (!memory->known)
-        read_maps(memory);
-    for (size_t i = 0; i < memory->n; i++) {
-        const sg__host_range *range = &memory->ranges[i];
-        for (uint64_t high = range->start >> 32; range->executable && high <= (range->end - 1) >> 32; high++) {
+    if (memory->n_code == 0)
+        dl_iterate_phdr(add_object, memory);
+    for (size_t i = 0; i < memory->n_code; i++) {
+        const sg__host_range *range = &memory->code[i];
+        for (uint64_t high = range->start >> 32; high <= (range->end - 1) >> 32; high++) {
             uint64_t address = high << 32 | low;
             if (address >= range->start + 8 && address < range->end && follows_call(memory, address))
                 return true;
@@ -193,7 +229,6 @@ bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
 void sg__host_memory_free(sg__host_memory *memory)
 {
     free(memory->ranges);
-    if (memory->contents > 0)
-        close(memory->contents - 1);
+    free(memory->code);
     *memory = (sg__host_memory){0};
 }

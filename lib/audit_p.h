@@ -108,7 +108,8 @@ typedef struct sg__host_memory {
     sg__host_range *ranges; /* Sorted, disjoint. */
     size_t n;
     bool known;
-    int contents; /* File of what is in the memory, plus 1; 0: not opened yet, -1: it cannot be. */
+    sg__host_range *code; /* Of the objects that are loaded: told at once, while the ranges are not. */
+    size_t n_code;
 } sg__host_memory;
 
 /* Device memory may be in it too: that is for the driver to say. likely: and something can stand there that programs have addresses of, which

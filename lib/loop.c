@@ -45,9 +45,10 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
             STEPGRAPH_ERR_ARGUMENT,
             "a loop checks by callbacks only if it has one that enqueues the step; leave check NULL to check by turns");
     if (config->agree != NULL && (config->check != NULL || config->relax != NULL))
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT,
-                        "a loop whose ranks agree cannot %s, which may take another number of replays on each of them; leave %s NULL",
-                        config->check != NULL ? "check by callbacks" : "relax", config->check != NULL ? "check" : "relax");
+        return sg__fail(
+            STEPGRAPH_ERR_ARGUMENT,
+            "a loop whose ranks agree cannot %s, which may take another number of replays on each of them; leave %s NULL",
+            config->check != NULL ? "check by callbacks" : "relax", config->check != NULL ? "check" : "relax");
     config->check = NULL;
     if (status == STEPGRAPH_OK && config->relax != NULL)
         status = sg__relax_read_config(config->relax, &loop->relax);
@@ -327,8 +328,9 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     if (!loop->rehearsing) /* What an earlier turn saved is about that turn. */
         sg__loop_forget(loop);
     do {
-        if (lane->phase == SG__PHASE_CHECK && loop->check.enqueue != NULL && !declared(loop, k, turn->flags) &&
-            !loop->retry.set) {
+        /* In doubt by turns, which save what no pin covers. */
+        if (lane->phase == SG__PHASE_CHECK && !lane->suspected && loop->check.enqueue != NULL &&
+            !declared(loop, k, turn->flags) && !loop->retry.set) {
             status = sg__loop_check_run(loop, lane, k);
             if (status != STEPGRAPH_OK)
                 return status;
@@ -745,6 +747,7 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
         lane->final = false;
         lane->refused = 0;
         lane->planted = false;
+        lane->suspected = false;
         if (lane->phase != SG__PHASE_WARM)
             sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_DROPPED, why != NULL ? why : "the host dropped the graph");
     }

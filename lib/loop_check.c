@@ -55,7 +55,7 @@ void sg__loop_forget(stepgraph_loop *loop)
     loop->block_copies = 0;
     free(loop->blocks);
     loop->blocks = NULL;
-    loop->n_blocks = 0;
+    loop->n_blocks = loop->first_guard = 0;
     loop->block_bytes = 0;
 }
 
@@ -165,13 +165,120 @@ static stepgraph_status copy_blocks(stepgraph_loop *loop, unsigned int which, bo
     return status;
 }
 
+/* ---- guards: memory that no pin covers ----------------------------------------------------------------------------- */
+
+/* What of an allocation is in no pin. */
+static stepgraph_status add_gaps(stepgraph_loop *loop, const sg__allocation *allocation)
+{
+    const stepgraph_session *session = loop->session;
+    CUdeviceptr from = allocation->start, end = allocation->start + allocation->bytes;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
+        const stepgraph_pin *pin = session->pins[i];
+        if (pin->address + pin->bytes <= from || pin->address >= end)
+            continue;
+        status = add_block(loop, from, pin->address);
+        from = pin->address + pin->bytes;
+    }
+    return status == STEPGRAPH_OK ? add_block(loop, from, end) : status;
+}
+
+/* Where there is doubt whether addresses are used, a replay may write there. All streams of the host's may have work on that
+ * memory. */
+static stepgraph_status add_guards(stepgraph_loop *loop, const sg__lane *lane)
+{
+    const sg__allocations *list = &lane->step->allocations;
+    stepgraph_status status = STEPGRAPH_OK;
+
+    loop->first_guard = loop->n_blocks;
+    for (size_t i = 0; lane->suspected && i < list->n && status == STEPGRAPH_OK; i++) {
+        const sg__allocation *allocation = &list->items[i];
+        if (!allocation->reported && !allocation->reported_in_struct)
+            continue;
+        if (allocation->pool || allocation->type != CU_MEMORYTYPE_DEVICE)
+            return sg__fail(STEPGRAPH_ERR_MEMORY, "the graph may use memory at 0x%llx, which cannot be saved",
+                            (unsigned long long)allocation->start);
+        status = add_gaps(loop, allocation);
+    }
+    return status;
+}
+
+static bool has_guards(const stepgraph_loop *loop)
+{
+    return loop->n_blocks > loop->first_guard;
+}
+
+static stepgraph_status wait_for_all_streams(const stepgraph_loop *loop)
+{
+    CUstreamCaptureMode before = sg__relax(loop->session);
+    CUresult code = loop->session->driver->CtxSynchronize();
+
+    sg__unrelax(loop->session, before);
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+}
+
+/* How many bytes of the guards are not as they were before the step. */
+static stepgraph_status guards_touched(stepgraph_loop *loop, uint64_t *bytes)
+{
+    stepgraph_session *session = loop->session;
+    size_t n = loop->n_blocks - loop->first_guard;
+    sg__range *ranges = calloc(n + 1, sizeof *ranges + sizeof(sg__difference));
+    sg__difference *found = (sg__difference *)(void *)(ranges + n);
+    CUdeviceptr table = 0;
+    stepgraph_status status;
+    uint64_t chunks;
+    CUresult code;
+
+    *bytes = 0;
+    if (ranges == NULL)
+        return sg__fail_memory("host", n * (sizeof *ranges + sizeof *found));
+    for (size_t i = 0; i < n; i++) {
+        const sg__range *guard = &loop->blocks[loop->first_guard + i];
+        ranges[i] = (sg__range){.a = guard->b, .b = loop->block_copies + guard->a, .bytes = guard->bytes};
+        found[i].first = UINT64_MAX;
+    }
+    chunks = sg__ranges_number(ranges, n);
+    status = sg__device_alloc(session, &table, n * (sizeof *ranges + sizeof *found));
+    if (status != STEPGRAPH_OK)
+        goto fail;
+    SG__CU(session->driver, MemcpyHtoDAsync, table, ranges, n * (sizeof *ranges + sizeof *found), session->stream);
+    code = sg__kernels_compare(session->driver, &session->kernels, session->stream, table, n, chunks, table + n * sizeof *ranges);
+    if (code != CUDA_SUCCESS) {
+        status = sg__fail_driver(session->driver, "cuLaunchKernel", code);
+        goto fail;
+    }
+    SG__CU(session->driver, MemcpyDtoHAsync, found, table + n * sizeof *ranges, n * sizeof *found, session->stream);
+    status = sg__session_wait(session);
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        *bytes += found[i].bytes;
+
+fail:
+    sg__bury(session, SG__GRAVE_DEVICE, table);
+    free(ranges);
+    return status;
+}
+
 static stepgraph_status save_blocks(stepgraph_loop *loop, const sg__lane *lane)
 {
+    uint64_t device = loop->config.snapshot_bytes, host = 0;
     stepgraph_status status = STEPGRAPH_OK;
 
     for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
         if (lane->step->used[i]->in_arena)
             status = add_blocks(loop, lane->step->used[i]);
+    if (status == STEPGRAPH_OK)
+        status = add_guards(loop, lane);
+    if (status == STEPGRAPH_OK && has_guards(loop)) {
+        status = sg__snapshot_limits(loop->session, &device, &host);
+        if (status == STEPGRAPH_OK && 2 * loop->block_bytes > device)
+            status = sg__fail(
+                STEPGRAPH_ERR_MEMORY,
+                "the graph may use %llu bytes that no pin covers, of which a check makes two copies, and %llu bytes may be used",
+                (unsigned long long)loop->block_bytes, (unsigned long long)device);
+        if (status == STEPGRAPH_OK)
+            status = wait_for_all_streams(loop);
+    }
     if (status == STEPGRAPH_OK && loop->n_blocks > 0)
         status = sg__device_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
     return status == STEPGRAPH_OK ? copy_blocks(loop, 0, false) : status;
@@ -233,8 +340,10 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
             (unsigned long long)lane->key, (unsigned long long)loop->k, words);
     if (lane->phase != SG__PHASE_CHECK)
         lane->until_check = loop->config.check_every; /* It was proven once; the next time there may be room. */
-    else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
+    else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0 && !lane->suspected)
         sg__lane_proven(loop, lane);
+    else if (lane->suspected)
+        sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, lane->doubt_words);
     else
         sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNPROVEN, words);
 }
@@ -455,6 +564,7 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
     bool unsteady = false, seen = lane->planted, innocent = seen;
+    uint64_t touched = 0;
     size_t differ = 0;
     uint32_t worst = 0;
 
@@ -464,17 +574,24 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
         status = go_back(loop);
     if (status == STEPGRAPH_OK)
         status = replay(loop, lane);
+    if (status == STEPGRAPH_OK && has_guards(loop))
+        status = guards_touched(loop, &touched);
     if (status == STEPGRAPH_OK)
         status = compare(loop, loop->after, &differ);
     if (status == STEPGRAPH_OK)
-        status = sg__loop_agree(loop, SG__ASK_DIFFERS, differ > 0 ? 1 : 0, &worst);
+        status = sg__loop_agree(loop, SG__ASK_DIFFERS, differ > 0 || touched > 0 ? 1 : 0, &worst);
     if (status != STEPGRAPH_OK)
         return status;
     if (worst != 0) {
-        if (differ > 0)
+        if (touched > 0)
+            snprintf(words, bytes, "a replay of step %llu writes to memory that no pin covers", (unsigned long long)loop->k);
+        else if (differ > 0)
             describe(loop, differ, words, bytes);
         status = compare_replays(loop, lane, &unsteady);
-        *verdict = unsteady ? STEPGRAPH_INCONCLUSIVE : differ > 0 ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL;
+        *verdict = touched > 0  ? STEPGRAPH_DIVERGED
+                   : unsteady   ? STEPGRAPH_INCONCLUSIVE
+                   : differ > 0 ? STEPGRAPH_DIVERGED
+                                : STEPGRAPH_IDENTICAL;
         return status;
     }
     if (!seen)
@@ -526,8 +643,15 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
                  right, (unsigned long long)since, since > 1 ? "s" : "");
     else
         snprintf(told, sizeof told, "%s", words);
-    if (!sg__lane_unrelax(loop, lane, told))
-        sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
+    if (sg__lane_unrelax(loop, lane, told))
+        return;
+    if (lane->suspected) { /* So it is used, and the cause is known. */
+        char cause[512];
+        snprintf(cause, sizeof cause, "%.250s; and it is used: %.230s", lane->doubt_words, told);
+        sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, cause);
+        return;
+    }
+    sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
 }
 
 static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
@@ -566,17 +690,27 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_status status = sg__enter(loop->session), back;
     stepgraph_error_info why;
     char words[400] = SG__ANOTHER_RANK;
+    bool checked;
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = hold_against(loop, lane, &verdict, words, sizeof words);
+    if (has_guards(loop)) {
+        status = sg__allocations_check(lane->step);
+        if (status == STEPGRAPH_OK)
+            status = wait_for_all_streams(loop);
+        if (status != STEPGRAPH_OK) /* What is gone cannot be put back. */
+            loop->n_blocks = loop->first_guard;
+    }
+    checked = status == STEPGRAPH_OK;
+    if (checked)
+        status = hold_against(loop, lane, &verdict, words, sizeof words);
     if (status == STEPGRAPH_OK)
         status = agree_verdict(loop, &verdict);
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
-    if (back == STEPGRAPH_OK)
+    if (checked && back == STEPGRAPH_OK)
         back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
-    if (back == STEPGRAPH_OK)
+    if (checked && back == STEPGRAPH_OK)
         back = copy_blocks(loop, 1, true);
     if (back == STEPGRAPH_OK)
         back = sg__session_wait(loop->session);

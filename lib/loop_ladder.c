@@ -135,7 +135,7 @@ void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)
 
 static void words_of(const stepgraph_audit *audit, const stepgraph_finding *f, char *words, size_t bytes)
 {
-    uint64_t n = audit->summary.faults + audit->summary.doubtful;
+    uint64_t n = audit->summary.faults != 0 ? audit->summary.faults : audit->summary.doubtful;
 
     if (n > 1)
         snprintf(words, bytes, "%.280s (and %llu more); %.180s", f->text, (unsigned long long)n - 1, f->advice);
@@ -157,7 +157,7 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
 
     for (size_t j = 0; j < sizeof order / sizeof *order; j++)
         for (uint64_t i = 0; i < audit->summary.kept; i++)
-            if (sg__audit_at(audit, i)->fault + sg__audit_at(audit, i)->doubtful != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
+            if (sg__audit_at(audit, i)->fault != 0 && sg__audit_at(audit, i)->kind == order[j].kind) {
                 *finding_out = sg__audit_at(audit, i);
                 return order[j].why;
             }
@@ -185,16 +185,16 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 static void pass(stepgraph_loop *loop, sg__lane *lane)
 {
     drop_first(loop, lane);
-    if ((loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) != 0) {
+    if ((loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) != 0 && !lane->suspected) {
         sg__lane_proven(loop, lane);
         return;
     }
     lane->phase = SG__PHASE_CHECK;
-    lane->checks_left = loop->config.check_steps;
+    lane->checks_left = loop->config.check_steps * (lane->suspected ? 2 : 1);
 }
 
 /* What follows from a comparison, best first; together with the reason in the low bits. */
-enum { PASS = 0, LOOK = 1 << 8, DOWN = 2 << 8, FAILED = 3 << 8, REASON = 0xff };
+enum { PASS = 0, DOUBT = 1 << 8, LOOK = 2 << 8, DOWN = 3 << 8, FAILED = 4 << 8, REASON = 0xff };
 
 /* With the words of the thread's error record. */
 static uint32_t out_of_memory(char words[512])
@@ -206,6 +206,15 @@ static uint32_t out_of_memory(char words[512])
     return FAILED | STEPGRAPH_WHY_MEMORY;
 }
 
+/* The first finding that is in doubt, of this kind, or 0 for any; NULL: there is none. */
+static const stepgraph_finding *in_doubt(const stepgraph_audit *audit, uint32_t kind)
+{
+    for (uint64_t i = 0; i < audit->summary.kept; i++)
+        if (sg__audit_at(audit, i)->doubtful != 0 && (kind == 0 || sg__audit_at(audit, i)->kind == kind))
+            return sg__audit_at(audit, i);
+    return NULL;
+}
+
 /* Of two recordings that differ. */
 static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step *again, char words[512])
 {
@@ -215,8 +224,11 @@ static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step
     words_of(audit, finding, words, 512);
     if (why == STEPGRAPH_WHY_TOPOLOGY)
         return FAILED | (uint32_t)why;
-    /* Padding differs as scalars do, and also between two recordings of the same step. */
-    return (why == STEPGRAPH_WHY_SCALAR && again == NULL ? LOOK : DOWN) | (uint32_t)why;
+    /* Padding differs as scalars do, and also between two recordings of the same step. But where an address may move, the step is
+     * not recorded once more: the host would go on with memory that only that recording has written. */
+    return (why == STEPGRAPH_WHY_SCALAR && again == NULL && in_doubt(audit, STEPGRAPH_FINDING_MOVED_POINTER) == NULL ? LOOK
+                                                                                                                     : DOWN) |
+           (uint32_t)why;
 }
 
 /* Of recordings that do not. */
@@ -231,26 +243,53 @@ static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepg
     if (audit == NULL)
         return PASS;
     keep_audit(lane, audit);
-    words_of(audit, sg__audit_at(audit, 0), words, 512);
-    return DOWN | STEPGRAPH_WHY_UNREGISTERED;
+    words_of(audit, sg__audit_at(audit, 0), words, 512); /* Faults come first. */
+    return (audit->summary.faults > 0 ? DOWN : DOUBT) | STEPGRAPH_WHY_UNREGISTERED;
+}
+
+/* Of recordings with differences that may be values or left over: replays that do without them prove the latter. */
+static uint32_t judge_doubt(const stepgraph_audit *audit, char words[512])
+{
+    const stepgraph_finding *finding = in_doubt(audit, 0);
+
+    if (audit->summary.doubtful == 0)
+        return PASS;
+    finding = finding != NULL ? finding : sg__audit_at(audit, 0);
+    words_of(audit, finding, words, 512);
+    return DOUBT | (finding->kind == STEPGRAPH_FINDING_MOVED_POINTER ? STEPGRAPH_WHY_MOVED : STEPGRAPH_WHY_SCALAR);
+}
+
+/* The checks decide, whatever the host says. */
+static void suspect(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words)
+{
+    lane->suspected = true;
+    lane->doubt_why = why;
+    snprintf(lane->doubt_words, sizeof lane->doubt_words, "%s", words);
+    loop->stats.doubts++;
+    sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu, step %llu: checks decide whether it is used: %s", loop->name,
+            (unsigned long long)lane->key, (unsigned long long)loop->k, words);
 }
 
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
 {
     stepgraph_audit *audit = NULL;
     stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
-    char words[512] = SG__ANOTHER_RANK;
-    uint32_t mine, all;
+    char words[512] = SG__ANOTHER_RANK, unpinned_words[512];
+    uint32_t mine, all, unpinned;
     stepgraph_why why;
 
-    *look = false;
+    *look = lane->suspected = false;
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)
         mine = out_of_memory(words);
-    else if (audit->summary.faults + audit->summary.doubtful > 0)
+    else if (audit->summary.faults > 0)
         mine = judge_changes(audit, again, words);
     else
-        mine = judge_unpinned(loop, lane, again, words, &status);
+        mine = judge_doubt(audit, words);
+    if (mine < LOOK && (unpinned = judge_unpinned(loop, lane, again, unpinned_words, &status)) != PASS) {
+        memcpy(words, unpinned_words, sizeof words);
+        mine = unpinned;
+    }
     if (status == STEPGRAPH_ERR_LOST)
         return status;
     status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
@@ -258,7 +297,9 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
         return status;
     why = (stepgraph_why)(all & REASON);
     *look = (all & ~(uint32_t)REASON) == LOOK;
-    if (all == PASS)
+    if (all >= DOUBT && all < LOOK)
+        suspect(loop, lane, why, words);
+    if (all < LOOK)
         pass(loop, lane);
     else if (all >= FAILED)
         sg__lane_failed(loop, lane, why, words);

@@ -54,6 +54,11 @@ typedef struct sg__lane {
     stepgraph_relax *relax;
     uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
 
+    /* A comparison was in doubt about differences: the checks decide, whatever the host says. */
+    bool suspected;
+    uint32_t doubt_why;    /* What they would be, */
+    char doubt_words[512]; /* and the first of them. */
+
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
     uint64_t until_check;    /* Replays until the next sampled one. */
@@ -120,6 +125,7 @@ struct stepgraph_loop {
     size_t n_blocks;
     CUdeviceptr block_copies;
     uint64_t block_bytes;
+    size_t first_guard; /* From here on they are no blocks, but memory that no pin covers, and that the graph may use. */
 
     stepgraph_loop_stats stats;
     double saved_us; /* By lanes that are gone. */

@@ -123,6 +123,8 @@ static stepgraph_status write_text(stepgraph_loop *loop, const stepgraph_loop_st
     sg__text_add(text, "  %llu graphs, %llu nodes, about %llu bytes of device memory; %llu given up for others\n",
                  (unsigned long long)stats->graphs, (unsigned long long)stats->nodes, (unsigned long long)stats->device_bytes,
                  (unsigned long long)stats->graphs_dropped);
+    if (stats->doubts > 0)
+        sg__text_add(text, "  %llu times checks decided what a comparison could not\n", (unsigned long long)stats->doubts);
     sg__text_add(text, "  %llu checks: %llu identical, %llu diverged, %llu inconclusive, %llu unproven; %llu could not be done\n",
                  (unsigned long long)stats->checks, (unsigned long long)stats->checks_identical,
                  (unsigned long long)stats->checks_diverged, (unsigned long long)stats->checks_inconclusive,
@@ -227,11 +229,11 @@ static stepgraph_status write_json(stepgraph_loop *loop, const stepgraph_loop_st
                  (unsigned long long)stats->graphs, (unsigned long long)stats->nodes, (unsigned long long)stats->device_bytes,
                  (unsigned long long)stats->host_bytes);
     sg__text_add(text,
-                 ", \"relaxed\": %llu, \"relax_refused\": %llu, \"relax_diverged\": %llu, \"graphs_dropped\": %llu, \"checks\": {\"done\": %llu, \"identical\": %llu, \"diverged\": %llu, "
+                 ", \"relaxed\": %llu, \"relax_refused\": %llu, \"relax_diverged\": %llu, \"graphs_dropped\": %llu, \"doubts\": %llu, \"checks\": {\"done\": %llu, \"identical\": %llu, \"diverged\": %llu, "
                  "\"inconclusive\": %llu, \"unproven\": "
                  "%llu, \"failed\": %llu}, \"keys\": [",
                  (unsigned long long)stats->relaxed, (unsigned long long)stats->relax_refused, (unsigned long long)stats->relax_diverged,
-                 (unsigned long long)stats->graphs_dropped, (unsigned long long)stats->checks,
+                 (unsigned long long)stats->graphs_dropped, (unsigned long long)stats->doubts, (unsigned long long)stats->checks,
                  (unsigned long long)stats->checks_identical, (unsigned long long)stats->checks_diverged,
                  (unsigned long long)stats->checks_inconclusive, (unsigned long long)stats->checks_unproven,
                  (unsigned long long)stats->checks_failed);

@@ -3,12 +3,14 @@
  *
  * A single recording also shows addresses that nobody uses: kernels take structs by value of which a call fills a part, and the
  * rest holds whatever stood there before. The next recording holds something else in that place. So of a kernel's arguments only
- * that counts which is the same address in all recordings; what is used and moves, the comparison names.
+ * that counts which is the same address in all recordings; what is used and moves, the comparison names. Where the host notes its blocks, and
+ * the address is in none of them, it is in doubt even then.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena_p.h"
 #include "audit_p.h"
 #include "loop_p.h"
 
@@ -96,12 +98,12 @@ static bool holds(const sg__graph *graph, const sg__graph_word *word)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static stepgraph_status add_word(stepgraph_audit *audit, const stepgraph_step *step, const sg__graph_word *word,
+static stepgraph_status add_word(stepgraph_audit *audit, sg__weight weight, const stepgraph_step *step, const sg__graph_word *word,
                                  const stepgraph_finding *about)
 {
     char what[160];
     sg__finding *f;
-    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, SG__FAULT, step, word->node, &f);
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, weight, step, word->node, &f);
 
     if (f == NULL)
         return status;
@@ -128,6 +130,17 @@ static stepgraph_status add_as_it_is(stepgraph_audit *audit, const stepgraph_ste
     return status;
 }
 
+/* Whether a word may still be left over, although it is the same in all recordings: it stands in a large struct, and the host, which notes
+ * its blocks, has none there. */
+static bool is_in_doubt(const stepgraph_step *step, const sg__graph *graph, const sg__graph_word *word)
+{
+    const sg__graph_node *node = &graph->nodes[word->node];
+    sg__block block;
+
+    return node->layout->arguments[word->argument].bytes > SG__SMALL_STRUCT && sg__arena_notes(step->session, 0, UINT64_MAX) &&
+           !sg__arena_block_at(step->session, word->value, node->top, &block);
+}
+
 /* Go through all that stands; what the host does not allow is added. graphs: one for each of the n recordings, the first is
  * step's. */
 static stepgraph_status add_what_stands(const stepgraph_loop *loop, const stepgraph_step *step, const sg__graph *graphs, size_t n,
@@ -144,9 +157,10 @@ static stepgraph_status add_what_stands(const stepgraph_loop *loop, const stepgr
         about = j == n ? finding_about(step, sg__allocation_at(&step->allocations, word->value)) : NULL;
         if (about == NULL)
             continue;
-        (*standing)++;
-        if ((loop->config.step_flags & flag_for(about)) == 0)
-            status = add_word(audit, step, word, about);
+        bool allowed = (loop->config.step_flags & flag_for(about)) != 0, doubt = !allowed && is_in_doubt(step, &graphs[0], word);
+        *standing += doubt ? 0 : 1; /* What is in doubt, a check puts back. */
+        if (!allowed)
+            status = add_word(audit, doubt ? SG__DOUBTFUL : SG__FAULT, step, word, about);
     }
     for (uint64_t i = 0; i < step->audit->summary.kept && status == STEPGRAPH_OK; i++) {
         about = sg__audit_at(step->audit, i);
@@ -185,7 +199,7 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
         status = add_what_stands(loop, lane->step, graphs, n, audit, &lane->unpinned);
     while (read > 0)
         sg__graph_free(&graphs[--read]);
-    if (status == STEPGRAPH_OK && audit->summary.faults > 0) {
+    if (status == STEPGRAPH_OK && audit->summary.faults + audit->summary.doubtful > 0) {
         audit->summary.nodes = lane->step->audit->summary.nodes;
         audit->summary.kernels = lane->step->audit->summary.kernels;
         audit->summary.addresses = lane->step->audit->summary.addresses;

@@ -145,7 +145,7 @@ typedef struct stepgraph_loop_config {
     void *user;              /**< Passed to @c rewind. */
     const struct stepgraph_check_config *check; /**< With its @c enqueue set, what is checked before the first replay is checked by
                                   stepgraph_check_run() with these options, instead of by the loop's turns; @c first and @c audit are the loop's to
-                                  set. Copied. NULL: by turns. */
+                                  set. Copied. What a comparison is in doubt about is checked by turns all the same. NULL: all is. */
     const char *name;        /**< For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "loop". */
     const struct stepgraph_relax_config *relax; /**< Once a graph is proven, relax it with these options, and prove it again: its steps are checked as
                                   before, and one that differs puts it back to what was recorded. Copied, but not what it points to, which lives
@@ -310,11 +310,12 @@ typedef struct stepgraph_loop_stats {
     uint64_t relaxed;                          /**< Graphs alive that are replayed relaxed. */
     uint64_t relax_refused;                    /**< Graphs that could not be relaxed. */
     uint64_t relax_diverged;                   /**< Relaxed graphs that went back to what was recorded, since a check found other results. */
+    uint64_t doubts;                           /**< Comparisons that could not tell values from what is left over; the checks decided. */
 } stepgraph_loop_stats;
 
 /** Empty counts. */
 #define STEPGRAPH_LOOP_STATS_INIT                                                                                                      \
-    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0 }
+    { sizeof(stepgraph_loop_stats), 0, { 0 }, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0 }
 
 /** Read the counts; at any time, also in a turn. @retval STEPGRAPH_OK Filled up to its size. @threads{handle} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API stepgraph_status stepgraph_loop_get_stats(const stepgraph_loop *loop, stepgraph_loop_stats *stats_out);

@@ -14,14 +14,16 @@ import ctypes
 import gc
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 import torch_host as host  # noqa: E402
-from torch_host import sg, torch  # noqa: E402
+from torch_host import cases, torch  # noqa: E402
 
+import stepgraph  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 SLAB = 512 << 20
@@ -95,7 +97,7 @@ def build():
     try:
         subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-lpthread"], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        sg.skip(f"no compiler: {error}")
+        cases.skip(f"no compiler: {error}")
     return str(library)
 
 
@@ -106,6 +108,7 @@ slab.slab_watch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
 
 # Before PyTorch allocates anything. The slab lies in the device's primary context, which PyTorch will use.
 torch.cuda.memory.change_current_allocator(torch.cuda.memory.CUDAPluggableAllocator(PATH, "slab_alloc", "slab_free"))
+shutil.rmtree(pathlib.Path(PATH).parent)
 driver = ctypes.CDLL("libcuda.so.1")
 context, base = ctypes.c_void_p(), ctypes.c_uint64()
 if (
@@ -164,63 +167,54 @@ def on(stream):
 
 def record(library, session, stream, step):
     """A step over what is in the slab, with its blocks known to the session."""
-    entry = library.entry
     for _ in range(3):
         with on(stream):
             step()
     torch.cuda.synchronize()
-    name = ctypes.create_string_buffer(b"slab")
-    config = library.new("pin_config", role=library.ROLE_SCRATCH, address=base.value, bytes=slab.slab_used() - base.value + MARGIN)
-    config.name = ctypes.addressof(name)
-    pin = ctypes.c_void_p()
-    library.call("pin_create", session.handle, ctypes.byref(config), ctypes.byref(pin))
-    address = [ctypes.cast(getattr(entry, "stepgraph_arena_" + call), ctypes.c_void_p) for call in ("note_alloc", "note_free")]
-    if slab.slab_watch(session.handle, *address) != 0:
+    stepgraph.Pin(session, "slab", library.ROLE_SCRATCH, slab.slab_used() - base.value + MARGIN, base.value)
+    notes = [ctypes.cast(getattr(library.entry, "stepgraph_arena_" + call), ctypes.c_void_p) for call in ("note_alloc", "note_free")]
+    if slab.slab_watch(session._as_parameter_, *notes) != 0:
         raise RuntimeError("a block was not noted")
     with on(stream):
-        return pin, session.record("train", step)
+        return session.record("train", step)
 
 
 def told(library, call, handle):
-    text = getattr(library.entry, f"stepgraph_{call}_text")(handle).decode(errors="replace")
-    getattr(library.entry, f"stepgraph_{call}_destroy")(handle)
+    """The words of a report, which is given back."""
+    text = library.text(call + "_text", handle)
+    library.get(call + "_destroy", handle)
     return text
 
 
 def verified(library, step, read_only, **options):
     """Relax on eight lanes, verify; (summary, findings, what both said)."""
-    relax, verify = ctypes.c_void_p(), ctypes.c_void_p()
-    config, pattern = library.new("relax_config", lanes=8), ctypes.create_string_buffer(b"*")
+    config = library.new("relax_config", lanes=8)
+    every, pattern = stepgraph.STRUCTS["relax_kernel"](argument=0xFFFFFFFF), ctypes.create_string_buffer(b"*")
+    every.pattern = ctypes.addressof(pattern)
     if read_only:
-        every = library.headers.structs["stepgraph_relax_kernel"](argument=0xFFFFFFFF)
-        every.pattern = ctypes.addressof(pattern)
         config.reads, config.n_reads = ctypes.addressof(every), 1
-    library.call("step_relax", step.handle, ctypes.byref(config), ctypes.byref(relax))
-    relaxed = told(library, "relax", relax)
-    library.call("step_verify", step.handle, ctypes.byref(library.new("verify_config", **options)), ctypes.byref(verify))
-    summary = library.new("verify_summary")
-    library.call("verify_get_summary", verify, ctypes.byref(summary))
+    relaxed = told(library, "relax", library.made("step_relax", step, ctypes.byref(config)))
+    report = library.made("step_verify", step, ctypes.byref(library.new("verify_config", **options)))
+    summary = library.filled("verify_get_summary", "verify_summary", report)
     findings = []
     for i in range(summary.kept):
         finding = library.new("verify_finding")
-        library.call("verify_get", verify, i, ctypes.byref(finding))
-        findings.append({"kind": finding.kind, "fault": finding.fault, "node": finding.node_name.decode(errors="replace"), "text": finding.text.decode(errors="replace")})
-    return {name: getattr(summary, name) for name, _ in summary._fields_ if name not in ("size", "reserved")}, findings, relaxed, told(library, "verify", verify)
+        library.call("verify_get", report, i, ctypes.byref(finding))
+        findings.append({"fault": finding.fault, "node": finding.node_name.decode(errors="replace"), "text": finding.text.decode(errors="replace")})
+    numbers = {name: getattr(summary, name) for name, _ in summary._fields_ if name not in ("size", "reserved")}
+    return numbers, findings, relaxed, told(library, "verify", report)
 
 
 def case(make, judge, read_only=False, **options):
     def run(library, session, stream):
         try:
-            pin, step = record(library, session, stream, make())
+            step = record(library, session, stream, make())
             summary, findings, relaxed, text = verified(library, step, read_only, **options)
         finally:
             slab.slab_watch(None, None, None)
-        library.entry.stepgraph_step_destroy(step.handle)
-        session.steps.remove(step)
-        library.call("pin_destroy", pin)
         print(relaxed)
         print(text, flush=True)
-        return {**summary, "shown": [finding["text"] for finding in findings[:8]], "relaxed": relaxed.splitlines()[:3], "wrong": judge(summary, findings)}
+        return {**summary, "shown": [finding["text"] for finding in findings[:8]], "relaxed": relaxed.splitlines()[:4], "wrong": judge(summary, findings)}
 
     return host.with_session(run)
 
@@ -278,11 +272,11 @@ def tables(summary, findings):
     return [] if summary["faults"] else ["the kernels that read tables of addresses were not named"]
 
 
-report = sg.Report("verify_torch", **host.facts())
+report = cases.Report("verify_torch", **host.facts())
 report.case("one tensor at a time", case(training(foreach=False), clean))
 report.case("foreach", case(training(foreach=True), clean))
 report.case("fused", case(training(fused=True), clean))
-WRITES_ONLY = {"flags": 2 | 4 | 8}  # Neither isolation, nor orders, nor replays
-report.case("all read only", case(training(foreach=False), refuted, read_only=True, **WRITES_ONLY))
+only_writes = {"flags": sum(stepgraph.abi.CONSTANTS[name] for name in ("VERIFY_NO_ISOLATION", "VERIFY_NO_ORDERS", "VERIFY_NO_REPLAYS"))}
+report.case("all read only", case(training(foreach=False), refuted, read_only=True, **only_writes))
 report.case("batched solver", case(solver, tables), optional=True)
 report.finish()

@@ -203,6 +203,17 @@ extern "C" __global__ void part604(int *out, Words151 b)
     out[1] = b.w[150];
 }
 
+/* A pointer in a struct of 408 bytes. */
+struct Spread {
+    float *p;
+    int rest[100];
+};
+
+extern "C" __global__ void spread(Spread s, float v)
+{
+    *s.p += v;
+}
+
 /* More than PTX 8.0 allows: a test brings its own PTX for these. The bodies are here for the host compiler only. */
 #ifndef __CUDACC__
 template <int N> struct Words {

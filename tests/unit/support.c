@@ -369,7 +369,7 @@ CUmodule kernels_load(struct unit_kernels *into)
 #define X(name)                                           \
     if (cu.ModuleGetFunction(&into->name, module, #name)) \
         return NULL;
-    X(nop) X(inc) X(setv) X(axpb) X(update) X(addn) X(copyf) X(spin) X(inner)
+    X(nop) X(inc) X(setv) X(axpb) X(update) X(addn) X(copyf) X(spin) X(inner) X(big4096) X(spread)
 #undef X
     /* clang-format on */
     return module;

@@ -147,7 +147,7 @@ void unit_leaves_objects(int on);
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
 
 struct unit_kernels {
-    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin, inner;
+    CUfunction nop, inc, setv, axpb, update, addn, copyf, spin, inner, big4096, spread;
 };
 extern struct unit_kernels kernels; /* Of the primary context. */
 

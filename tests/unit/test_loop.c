@@ -339,6 +339,7 @@ END_TEST
 /* ---- the ladder ------------------------------------------------------------------------------------------------------ */
 
 static CUdeviceptr moving[3];
+static uint64_t garbage; /* Recordings so far, where what is left over depends on them. */
 
 /* The new value stands elsewhere each time, as in a functional framework. */
 static void train_moving(uint64_t k)
@@ -401,6 +402,224 @@ static void line_is(unsigned n, int32_t level, const char *words)
     ck_assert_msg(strncmp(lines[n], begin, strlen(begin)) == 0, "line %u is not '%s...' but '%s'", n, begin, lines[n]);
 }
 
+/* A large struct, of which the kernel reads the first and the last word. */
+static struct big {
+    int w[1022];
+} big;
+static stepgraph_pin *big_out;
+
+static void train_with_big(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(big_out);
+
+    train(k);
+    launch_n(kernels.big4096, 1, (void *[]){&out, &big});
+}
+
+/* A number is left over in it, */
+static void train_with_number(uint64_t k)
+{
+    big.w[500] = (int)k + 1;
+    train_with_big(k);
+}
+
+/* or an address of somebody else's memory; */
+static void train_with_address(uint64_t k)
+{
+    memcpy(&big.w[500], &moving[k % 2], sizeof *moving);
+    train_with_big(k);
+}
+
+/* or the kernel uses the number, */
+static void train_with_value(uint64_t k)
+{
+    big.w[1021] = (int)k + 1;
+    train_with_big(k);
+}
+
+/* or writes to that memory, which is the host's. */
+static struct {
+    CUdeviceptr p;
+    int rest[100];
+} large;
+
+static void train_elsewhere(uint64_t k)
+{
+    float one = 1;
+
+    large.p = moving[k % 2];
+    train(k);
+    launch_n(kernels.spread, 1, (void *[]){&large, &one});
+}
+
+static float at(CUdeviceptr address)
+{
+    float value;
+
+    OK(stepgraph_session_wait(session));
+    CU(MemcpyDtoH(&value, address, sizeof value));
+    return value;
+}
+
+static void put(CUdeviceptr address, float value)
+{
+    put_bytes(address, &value, sizeof value);
+}
+
+static void make_big(float *want, void (*step)(uint64_t), float *elsewhere)
+{
+    big_out = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 2 * sizeof(int), "big out");
+    memset(&big, 0, sizeof big);
+    for (int i = 0; i < 2; i++) {
+        moving[i] = device_make(BYTES);
+        put(moving[i], 7);
+    }
+    without_loop(60, step, want);
+    for (int i = 0; i < 2; i++) {
+        elsewhere[i] = at(moving[i]);
+        put(moving[i], 7);
+    }
+}
+
+static stepgraph_status enqueue_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    train(k);
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status feed_back(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    feed(k);
+    return STEPGRAPH_OK;
+}
+
+START_TEST(doubt_that_replays_refute_stands_against_nothing)
+{
+    void (*const steps[])(uint64_t) = {train_with_number, train_with_address};
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    float want[N], elsewhere[2];
+
+    make_big(want, steps[_i % 2], elsewhere);
+    check.enqueue = enqueue_back;
+    check.feed = feed_back;
+    config.check = _i < 2 ? NULL : &check; /* Which would not save what no pin covers, and is not used. */
+    loop_make(&config);
+    go(0, 60, steps[_i % 2]);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    TURNS(RECORD, 2);
+    TURNS(LOOK, 0);
+    TURNS(CHECK, 6); /* Not left out, and twice as many as without doubt. */
+    ck_assert_uint_eq(stats_now().checks_identical, 6);
+    ck_assert_uint_eq(stats_now().doubts, 1);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_float_eq(at(moving[i]), 7);
+        device_drop(moving[i]);
+    }
+}
+END_TEST
+
+/* Always the same address of memory that no pin covers. */
+static void train_with_one_address(uint64_t k)
+{
+    memcpy(&big.w[500], &moving[0], sizeof *moving);
+    train_with_big(k);
+}
+
+START_TEST(address_without_a_pin_in_no_noted_block_is_in_doubt)
+{
+    enum { NO_NOTES, NOTED_ELSEWHERE, NOTED_THERE };
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_big(want, train_with_one_address, elsewhere);
+    if (_i != NO_NOTES)
+        OK(stepgraph_arena_note_alloc(session, moving[_i == NOTED_THERE ? 0 : 1], BYTES, "the host's"));
+    loop_make(&config);
+    go(0, 60, train_with_one_address);
+    same_as(want);
+    if (_i == NOTED_ELSEWHERE) {
+        RUNG(REPLAY, NONE);
+        ck_assert_uint_eq(stats_now().doubts, 1);
+        ck_assert_uint_eq(stats_now().checks_identical, 6);
+    } else {
+        RUNG(RERECORD, UNREGISTERED);
+        ck_assert_ptr_nonnull(strstr(stats_now().words, "big4096  arg 1 +2000"));
+    }
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+    if (_i != NO_NOTES)
+        OK(stepgraph_arena_note_free(session, moving[_i == NOTED_THERE ? 0 : 1]));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_float_eq(at(moving[i]), 7);
+        device_drop(moving[i]);
+    }
+}
+END_TEST
+
+START_TEST(doubt_that_replays_confirm_names_the_cause)
+{
+    static const char *const words[] = {"big4096  arg 1 +4084", "spread  arg 0 +0"};
+    void (*const steps[])(uint64_t) = {train_with_value, train_elsewhere};
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+    int last[2];
+
+    make_big(want, steps[_i], elsewhere);
+    loop_make(&config);
+    go(0, 60, steps[_i]);
+    same_as(want);
+    if (_i == 0)
+        RUNG(RERECORD, SCALAR);
+    else
+        RUNG(RERECORD, MOVED);
+    TURNS(LOOK, 0);
+    TURNS(REPLAY, 0);
+    ck_assert_uint_eq(stats_now().checks_diverged, 1);
+    ck_assert_msg(strstr(stats_now().words, words[_i]) != NULL && strstr(stats_now().words, "and it is used") != NULL, "%s",
+                  stats_now().words);
+    OK(stepgraph_pin_read(big_out, last, sizeof last));
+    ck_assert_int_eq(last[1], _i == 0 ? 60 : last[1]);
+    /* What no pin covers was put back after the replay that wrote to it. */
+    for (int i = 0; i < 2; i++) {
+        ck_assert_float_eq(at(moving[i]), elsewhere[i]);
+        device_drop(moving[i]);
+    }
+}
+END_TEST
+
+/* The address may be one that the host goes on with. */
+static void train_with_address_and_scalar(uint64_t k)
+{
+    CUdeviceptr p = stepgraph_pin_address(loss);
+    float value = (float)k;
+
+    train_with_address(k);
+    launch_n(kernels.setv, 1, (void *[]){&p, &value});
+}
+
+START_TEST(nothing_is_recorded_once_more_while_an_address_may_move)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_big(want, train_with_address_and_scalar, elsewhere);
+    loop_make(&config);
+    go(0, 60, train_with_address_and_scalar);
+    same_as(want);
+    RUNG(RERECORD, SCALAR);
+    TURNS(RECORD, 2);
+    TURNS(LOOK, 0);
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
 START_TEST(each_change_of_rung_is_one_line_of_the_log)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
@@ -449,7 +668,6 @@ struct inner {
     CUdeviceptr tail[3];
 };
 
-static uint64_t garbage;
 static unsigned garbage_in; /* A bit for each recording. */
 
 static void train_with_garbage(uint64_t k)
@@ -1000,22 +1218,6 @@ START_TEST(replay_that_hangs_in_a_check_is_told_and_nothing_waits)
     ck_assert_uint_eq(take(6, count_one), STEPGRAPH_TURN_FALLBACK);
 }
 END_TEST
-
-static stepgraph_status enqueue_back(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user;
-    (void)step;
-    train(k);
-    return STEPGRAPH_OK;
-}
-
-static stepgraph_status feed_back(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user;
-    (void)step;
-    feed(k);
-    return STEPGRAPH_OK;
-}
 
 START_TEST(check_by_callbacks_costs_no_turn)
 {
@@ -1725,6 +1927,10 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, moved_pointer_is_recorded_every_step_and_updated_in_place, 0, 2);
     tcase_add_test(ladder, memory_without_a_pin_that_stays_is_named);
     tcase_add_loop_test(ladder, address_that_was_left_over_stands_against_nothing, 0, 4);
+    tcase_add_loop_test(ladder, doubt_that_replays_refute_stands_against_nothing, 0, 4);
+    tcase_add_loop_test(ladder, address_without_a_pin_in_no_noted_block_is_in_doubt, 0, 3);
+    tcase_add_loop_test(ladder, doubt_that_replays_confirm_names_the_cause, 0, 2);
+    tcase_add_test(ladder, nothing_is_recorded_once_more_while_an_address_may_move);
     tcase_add_test(ladder, each_change_of_rung_is_one_line_of_the_log);
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);

@@ -1409,6 +1409,27 @@ START_TEST(memory_that_is_gone_is_refused)
 }
 END_TEST
 
+/* An address of it at the end of a large struct is most likely left over, and stands against nothing. */
+START_TEST(memory_that_is_gone_may_be_left_over)
+{
+    CUdeviceptr outside = device_make(1 << 20), a = pin(STEPGRAPH_ROLE_STATE, "a"), out = pin(STEPGRAPH_ROLE_STATE, "out");
+    stepgraph_step *step = record_begin("before", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    static struct Big large;
+
+    inc(stream, outside, 1);
+    OK(stepgraph_step_end(step));
+    step = record_begin("left over", 0);
+    inc(stream, a, 1);
+    large.words[12] = outside;
+    launch(stream, made_for.big4096, 1, (void *[]){&out, &large});
+    free_elsewhere(outside);
+    forget_device(outside);
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(relax_to(step, 2).barriers, 0);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+}
+END_TEST
+
 START_TEST(memory_under_two_addresses_is_refused)
 {
     CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) = NULL;
@@ -1699,6 +1720,7 @@ static Suite *make(void)
     tcase_add_test(refusals, graph_that_allocates_is_refused);
     tcase_add_test(refusals, programmatic_launches_are_refused);
     tcase_add_test(refusals, memory_that_is_gone_is_refused);
+    tcase_add_test(refusals, memory_that_is_gone_may_be_left_over);
     tcase_add_test(refusals, memory_under_two_addresses_is_refused);
     tcase_add_test(refusals, step_whose_blocks_are_forgotten_is_refused);
     tcase_add_test(refusals, step_that_cannot_be_put_back_is_not_timed);

@@ -92,6 +92,7 @@ STRUCTS = {
         "device_bytes uint64", "host_bytes uint64", "graphs_dropped uint64", "checks uint64", "checks_identical uint64",
         "checks_diverged uint64", "checks_inconclusive uint64", "checks_unproven uint64", "checks_failed uint64", "rung uint32",
         "why uint32", "seconds_saved double", "words char 512", "relaxed uint64", "relax_refused uint64", "relax_diverged uint64",
+        "doubts uint64",
     ],
     "loop_graph": [
         "size size_t", "key uint64", "rung uint32", "why uint32", "steps uint64", "replays uint64", "nodes uint64", "device_bytes uint64",
