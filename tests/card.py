@@ -48,7 +48,7 @@ def run(suite, name, command, env=None):
     began = time.monotonic()
     with open(log_of(suite, name), "w+b") as log:
         try:
-            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=build, start_new_session=True)
             try:
                 status = process.wait(limit)
             except subprocess.TimeoutExpired:

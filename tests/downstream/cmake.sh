@@ -10,7 +10,7 @@ trap 'rm -rf "$tmp"' EXIT
 meson install -C "$build" --no-rebuild --quiet --destdir "$tmp/root"
 pc=$(find "$tmp/root" -name stepgraph.pc)
 export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$tmp/root"
-{ cmake -S "$source/cmake" -B "$tmp/build" -DCLIENTS="$source" && cmake --build "$tmp/build"; } >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+{ cmake -G Ninja -S "$source/cmake" -B "$tmp/build" -DCLIENTS="$source" && cmake --build "$tmp/build"; } >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
 
 LD_LIBRARY_PATH="${pc%/pkgconfig/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export LD_LIBRARY_PATH
