@@ -207,14 +207,14 @@ if any(line.endswith(("ok", "wrong", "left out")) for line in table):
 here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 pytorch = os.path.join(here, "examples/pytorch")
 for name, command in (
-    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours", "--out", os.path.join(out, "pytorch-short.json")]),
+    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours,relaxed", "--out", os.path.join(out, "pytorch-short.json")]),
     ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
     ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
 ) if driver == "libcuda.so.1" else ():
     status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
     count("frameworks", name, status, text)
     if name == "pytorch compare":
-        figures += [line for line in text.splitlines() if re.match(r"\w+, |  (eager|graph|ours) ", line)] + [""]
+        figures += [line for line in text.splitlines() if re.match(r"\w+, |  (eager|graph|ours|relaxed) ", line)] + [""]
 
 for test in suite(benchmarks, "bench"):
     command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]

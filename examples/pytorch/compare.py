@@ -415,9 +415,9 @@ def main():
     data["told"] = []
     if not arguments.rows_only:
         anew, number = Task(sizes[0], "functional"), Task(sizes[0], "fused", rate_by_value=True)
-        data["told"] += told("parameters are made anew", anew, {"graph": lambda task: graph(task, copy_by_hand=False), "compile": compiled,
-                                                              "ours": lambda task: ours(task, keep_state=False)})
-        data["told"] += told("the learning rate is a number", number, {"graph": graph, "compile": compiled, "ours": ours})
+        broken = {"graph": lambda task: graph(task, copy_by_hand=False), "compile": compiled, "ours": lambda task: ours(task, keep_state=False)}
+        data["told"] += told("parameters are made anew", anew, {name: broken[name] for name in names if name in broken})
+        data["told"] += told("the learning rate is a number", number, {name: WAYS[name] for name in names if name in broken})
     for case in data["told"]:
         print(f"\n{case['what']}: {case['way']}: {'right' if case.get('identical') else 'loss is off by ' + format(case.get('loss_gap', 0), '.3g')}")
         for words in case["line"] or ["says nothing"]:
