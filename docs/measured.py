@@ -195,7 +195,9 @@ def table_pytorch(data, what):
     if what == "said":
         lines = ["| what is wrong with the step | way | loss is off by | what it says |", "|---|---|---|---|"]
         for case in data["told"]:
-            said = "<br>".join(" ".join(line.split())[:240].replace("|", "\\|") for line in case["line"]) or "nothing"
+            # As text: names of C++ are no links, and no tags
+            lines_said = (" ".join(line.split())[:240] for line in case["line"])
+            said = "<br>".join(line.replace("|", "\\|").replace("<", "&lt;").replace("::", "&#58;:") for line in lines_said) or "nothing"
             off = "0, bit for bit" if case.get("identical") else number(case["loss_gap"]) if "loss_gap" in case else ""
             lines.append(f"| {case['what']} | {case['way']} | {off} | {said} |")
         return lines
