@@ -524,8 +524,7 @@ static stepgraph_status launch(stepgraph_step *step)
         status = sg__feeds_send(session);
     if (status != STEPGRAPH_OK)
         return status;
-    /* Neither needs a current context. */
-    SG__CU(session->driver, GraphLaunch, step->exec, session->stream);
+    SG__CU_STREAM(session, GraphLaunch, step->exec, session->stream);
 fail:
     return status;
 }

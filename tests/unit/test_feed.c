@@ -553,7 +553,7 @@ END_TEST
 /* Driver 580 wants none for calls that name their stream. Should another one, it gets it. */
 START_TEST(driver_that_wants_a_current_context_gets_it)
 {
-    static const char *const entries[] = {COPIES, "cuEventRecord"};
+    static const char *const entries[] = {COPIES, "cuEventRecord", "cuGraphLaunch"};
     struct trainer t = trainer_make(session, 1);
     stepgraph_step *step = step_make(session, "train", 0);
 
@@ -831,7 +831,7 @@ static Suite *make(void)
 
     tcase_add_loop_test(cost, all_feeds_of_a_step_travel_in_one_copy, 0, 4);
     add_controlled_test(cost, replay_of_a_fed_step_is_two_driver_calls_that_enqueue);
-    add_controlled_loop_test(cost, driver_that_wants_a_current_context_gets_it, 0, 2);
+    add_controlled_loop_test(cost, driver_that_wants_a_current_context_gets_it, 0, 3);
     tcase_add_test(cost, nothing_is_copied_when_nothing_was_fed);
     tcase_add_test(cost, more_feeds_than_were_planned_for_still_arrive);
     tcase_add_test(cost, feed_larger_than_all_that_was_planned_arrives);
