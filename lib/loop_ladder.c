@@ -231,20 +231,26 @@ static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step
            (uint32_t)why;
 }
 
-/* Of recordings that do not. */
-static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, char words[512],
+/* Of what stands in them without a pin, where that is worse than what is known already. */
+static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, uint32_t known, char words[512],
                                stepgraph_status *status)
 {
     stepgraph_audit *audit;
+    uint32_t mine;
 
     *status = sg__lane_unpinned(loop, lane, again, &audit);
     if (*status != STEPGRAPH_OK)
         return out_of_memory(words);
     if (audit == NULL)
-        return PASS;
+        return known;
+    mine = audit->summary.faults > 0 ? DOWN : DOUBT;
+    if (mine <= (known & ~(uint32_t)REASON)) {
+        stepgraph_audit_destroy(audit);
+        return known;
+    }
     keep_audit(lane, audit);
     words_of(audit, sg__audit_at(audit, 0), words, 512); /* Faults come first. */
-    return (audit->summary.faults > 0 ? DOWN : DOUBT) | STEPGRAPH_WHY_UNREGISTERED;
+    return mine | STEPGRAPH_WHY_UNREGISTERED;
 }
 
 /* Of recordings with differences that may be values or left over: replays that do without them prove the latter. */
@@ -274,8 +280,8 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
 {
     stepgraph_audit *audit = NULL;
     stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
-    char words[512] = SG__ANOTHER_RANK, unpinned_words[512];
-    uint32_t mine, all, unpinned;
+    char words[512] = SG__ANOTHER_RANK;
+    uint32_t mine, all;
     stepgraph_why why;
 
     *look = lane->suspected = false;
@@ -286,10 +292,8 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
         mine = judge_changes(audit, again, words);
     else
         mine = judge_doubt(audit, words);
-    if (mine < LOOK && (unpinned = judge_unpinned(loop, lane, again, unpinned_words, &status)) != PASS) {
-        memcpy(words, unpinned_words, sizeof words);
-        mine = unpinned;
-    }
+    if (mine < LOOK)
+        mine = judge_unpinned(loop, lane, again, mine, words, &status);
     if (status == STEPGRAPH_ERR_LOST)
         return status;
     status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
