@@ -401,6 +401,7 @@ stepgraph_status sg__check_report(sg__check *check)
     size_t n = check->shots.n_items;
     stepgraph_check_pin *pins = calloc(n + 1, sizeof *pins), **order = calloc(n + 1, sizeof(stepgraph_check_pin *));
     sg__text text = {0}, json = {0};
+    stepgraph_status status;
 
     if (pins == NULL || order == NULL) {
         free(pins);
@@ -421,10 +422,9 @@ stepgraph_status sg__check_report(sg__check *check)
     decide(report);
     write_text(report, &text);
     write_json(report, &json);
-    report->text = text.text;
-    report->json = json.text;
-    if (text.failed || json.failed)
-        return sg__fail_memory("host", text.room + json.room);
+    status = sg__texts_keep(&text, &json, &report->text, &report->json);
+    if (status != STEPGRAPH_OK)
+        return status;
     sg__log(check->session, report->summary.verdict == STEPGRAPH_IDENTICAL ? STEPGRAPH_LOG_INFO : STEPGRAPH_LOG_WARNING, "%s", report->text);
     return STEPGRAPH_OK;
 }

@@ -62,16 +62,8 @@ static bool can_be_disabled(CUgraphNodeType type)
 
 static stepgraph_status instantiate(sg__search *search, CUgraph graph, CUgraphExec *exec)
 {
-    const sg__driver *driver = search->check->session->driver;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstreamCaptureMode before = sg__relax(search->check->session);
-    CUresult code = driver->GraphInstantiateWithParams(exec, graph, &params);
-
-    sg__unrelax(search->check->session, before);
-    if (code == CUDA_SUCCESS)
+    if (sg__instantiate(search->check->session, graph, exec) == STEPGRAPH_OK)
         return STEPGRAPH_OK;
-    *exec = NULL;
-    sg__fail_driver(driver, "cuGraphInstantiateWithParams", code);
     return unable_because(search, "the graph cannot be made launchable a second time");
 }
 

@@ -115,24 +115,16 @@ static stepgraph_status update(stepgraph_step *step, const sg__rewrite *rewrite)
 
 static stepgraph_status instantiate(stepgraph_step *step, const sg__rewrite *rewrite)
 {
-    stepgraph_session *session = step->session;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     stepgraph_status status = check_limit(step);
-    CUstreamCaptureMode before;
-    CUresult code;
 
     if (status != STEPGRAPH_OK)
         return status;
-    before = sg__relax(session);
-    code = session->driver->GraphInstantiateWithParams(&step->exec, launched(step, rewrite), &params);
-    sg__unrelax(session, before);
-    if (code == CUDA_SUCCESS) {
+    status = sg__instantiate(step->session, launched(step, rewrite), &step->exec);
+    if (status == STEPGRAPH_OK) {
         step->instantiations++;
         return STEPGRAPH_OK;
     }
-    sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
-    step->exec = NULL;
-    return sg__fail_prefix(code == CUDA_ERROR_OUT_OF_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
+    return sg__fail_prefix(status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
                            "the graph of step '%s' (%llu nodes) cannot be made launchable: ", step->name,
                            (unsigned long long)step->stats.nodes_total);
 }

@@ -1,4 +1,4 @@
-#include "verify_memory.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static stepgraph_status send_tables(sg__memory *memory)
     for (size_t i = 0; i < memory->n; i++) {
         const sg__range *range = &memory->ranges[i];
         table(memory, TABLE_FILL)[i] = *range;
-        table(memory, TABLE_FILL)[i].b = SG__VERIFY_FILL;
+        table(memory, TABLE_FILL)[i].b = SG__MEMORY_FILL;
         for (unsigned int image = 0; image < memory->n_images; image++) {
             table(memory, TABLE_FROM + image)[i] = *range;
             table(memory, TABLE_FROM + image)[i].b = memory->image[image] + range->b;

@@ -5,21 +5,21 @@
  * All calls but those that make, free and tell something are enqueued on the session's stream. What they were given is read when they run, so
  * the stream is waited for before a list of the same purpose is used again.
  */
-#ifndef STEPGRAPH_VERIFY_MEMORY_H
-#define STEPGRAPH_VERIFY_MEMORY_H
+#ifndef STEPGRAPH_MEMORY_H
+#define STEPGRAPH_MEMORY_H
 
 #include "graph/order.h"
 #include "kernels/hash.h"
 #include "session_p.h"
 
 /* What memory is filled with: a NaN as a float of any width, -1 as an index, and no address. */
-#define SG__VERIFY_FILL 0xffu
+#define SG__MEMORY_FILL 0xffu
 
 /* What a node does to a range. */
 enum { SG__RANGE_NONE, SG__RANGE_READ, SG__RANGE_WRITTEN };
 
 typedef enum sg__image {
-    SG__IMAGE_START, /* As it was when the verification began. */
+    SG__IMAGE_START, /* As it was in the beginning. */
     SG__IMAGE_OTHER,
     SG__IMAGES
 } sg__image;

@@ -14,7 +14,7 @@
 #include "launchable.h"
 #include "sets.h"
 #include "structs.h"
-#include "verify_memory.h"
+#include "memory.h"
 #include "wait.h"
 
 #define LANES_MAX 64u
@@ -149,19 +149,12 @@ static stepgraph_status find_order(relaxing *r)
 static stepgraph_status instantiate(stepgraph_step *step, CUgraph graph, CUgraphExec *exec_out)
 {
     stepgraph_session *session = step->session;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstreamCaptureMode before = sg__relax(session);
-    CUresult code = session->driver->GraphInstantiateWithParams(exec_out, graph, &params);
-    stepgraph_status status;
+    stepgraph_status status = sg__instantiate(session, graph, exec_out);
 
-    sg__unrelax(session, before);
-    if (code != CUDA_SUCCESS) {
-        *exec_out = NULL;
-        sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
-        return sg__fail_prefix(code == CUDA_ERROR_OUT_OF_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_DRIVER,
+    if (status != STEPGRAPH_OK)
+        return sg__fail_prefix(status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_DRIVER,
                                "the relaxed graph of step '%s' (%llu nodes) cannot be made launchable: ", step->name,
                                (unsigned long long)step->stats.nodes_total);
-    }
     SG__CU(session->driver, GraphUpload, *exec_out, session->stream);
     return STEPGRAPH_OK;
 

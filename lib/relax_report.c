@@ -223,13 +223,6 @@ static void write_json(sg__text *text, const stepgraph_relax *report)
     sg__text_add(text, "]}\n");
 }
 
-static stepgraph_status keep(stepgraph_relax *report, sg__text text, sg__text json)
-{
-    report->text = text.text;
-    report->json = json.text;
-    return text.failed || json.failed ? sg__fail_memory("host", text.used + json.used) : STEPGRAPH_OK;
-}
-
 stepgraph_status sg__relax_write(stepgraph_relax *report)
 {
     sg__text text = {0}, json = {0};
@@ -239,7 +232,7 @@ stepgraph_status sg__relax_write(stepgraph_relax *report)
     write_barriers(&text, report);
     write_choices(&text, report);
     write_json(&json, report);
-    return keep(report, text, json);
+    return sg__texts_keep(&text, &json, &report->text, &report->json);
 }
 
 stepgraph_status sg__relax_write_refusal(stepgraph_relax *report, const char *why)
@@ -252,7 +245,7 @@ stepgraph_status sg__relax_write_refusal(stepgraph_relax *report, const char *wh
     sg__text_add(&json, ", \"lanes\": 0, \"identical\": %s, \"refused\": ", report->summary.identical < 0 ? "null" : "false");
     sg__text_quoted(&json, why);
     sg__text_add(&json, "}\n");
-    return keep(report, text, json);
+    return sg__texts_keep(&text, &json, &report->text, &report->json);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */

@@ -127,6 +127,19 @@ void sg__unrelax(const stepgraph_session *session, CUstreamCaptureMode before)
     session->driver->ThreadExchangeStreamCaptureMode(&before);
 }
 
+stepgraph_status sg__instantiate(stepgraph_session *session, CUgraph graph, CUgraphExec *exec_out)
+{
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+    CUstreamCaptureMode before = sg__relax(session);
+    CUresult code = session->driver->GraphInstantiateWithParams(exec_out, graph, &params);
+
+    sg__unrelax(session, before);
+    if (code == CUDA_SUCCESS)
+        return STEPGRAPH_OK;
+    *exec_out = NULL;
+    return sg__fail_driver(session->driver, "cuGraphInstantiateWithParams", code);
+}
+
 stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes)
 {
     CUstreamCaptureMode before = sg__relax(session);

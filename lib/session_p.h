@@ -131,6 +131,9 @@ void sg__session_hangs(stepgraph_session *session, CUevent event, const char *st
 CUstreamCaptureMode sg__relax(const stepgraph_session *session);
 void sg__unrelax(const stepgraph_session *session, CUstreamCaptureMode before);
 
+/* With that permission. The executable is NULL after a failure. */
+stepgraph_status sg__instantiate(stepgraph_session *session, CUgraph graph, CUgraphExec *exec_out);
+
 /* Device and page-locked memory, allowed at any time. *address is 0 / NULL on failure. */
 stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
 stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint64_t bytes);

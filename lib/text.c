@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+
 /* Room for n characters more, and the zero. */
 static bool make_room(sg__text *text, size_t n)
 {
@@ -84,4 +86,11 @@ void sg__text_quoted(sg__text *text, const char *string)
     }
     add_bytes(text, plain, (size_t)(string - plain));
     add_bytes(text, "\"", 1);
+}
+
+stepgraph_status sg__texts_keep(const sg__text *text, const sg__text *json, char **text_out, char **json_out)
+{
+    *text_out = text->text;
+    *json_out = json->text;
+    return text->failed || json->failed ? sg__fail_memory("host", text->used + json->used) : STEPGRAPH_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "stepgraph/base.h"
+
 /* Begins as all zero. */
 typedef struct sg__text {
     char *text; /* To be freed. */
@@ -16,6 +18,9 @@ void sg__text_add(sg__text *text, const char *format, ...) __attribute__((format
 
 /* As a JSON string, quotes included. A name may be cut off within a character. */
 void sg__text_quoted(sg__text *text, const char *string);
+
+/* What was written is the report's from now on, complete or not. */
+stepgraph_status sg__texts_keep(const sg__text *text, const sg__text *json, char **text_out, char **json_out);
 
 /* Bytes of the first character of a string; 0: it is no UTF-8. */
 size_t sg__text_character(const char *string);

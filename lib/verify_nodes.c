@@ -50,10 +50,7 @@ static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
 {
     const sg__graph_node *node = node_of(v, index);
     const sg__driver *driver = v->session->driver;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstreamCaptureMode before;
     stepgraph_status status;
-    CUresult code;
 
     drop_alone(v);
     if (sg__single_kind_of(node->type) == SG__SINGLE_NOTHING)
@@ -61,13 +58,9 @@ static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
     status = sg__single_make(driver, v->session->context, node->type, node->handle, &v->alone_graph);
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "node %u, '%s', cannot be run alone: ", v->footprint->index[index], sg__node_name(node));
-    before = sg__relax(v->session);
-    code = driver->GraphInstantiateWithParams(&v->alone, v->alone_graph, &params);
-    sg__unrelax(v->session, before);
-    if (code != CUDA_SUCCESS) {
-        v->alone = NULL;
-        return sg__fail_driver(driver, "cuGraphInstantiateWithParams", code);
-    }
+    status = sg__instantiate(v->session, v->alone_graph, &v->alone);
+    if (status != STEPGRAPH_OK)
+        return status;
     SG__CU(driver, GraphLaunch, v->alone, v->session->stream);
     return STEPGRAPH_OK;
 
@@ -290,7 +283,7 @@ static stepgraph_status find_unfilled(sg__verify *v, uint32_t range, CUdeviceptr
         SG__CU(v->session->driver, MemcpyDtoHAsync, chunk, whole->a + at, bytes, v->session->stream);
         status = sg__verify_wait(v, "reading memory");
         for (size_t i = 0; i < bytes && status == STEPGRAPH_OK; i++)
-            if (chunk[i] != SG__VERIFY_FILL && (*bytes_out)++ == 0)
+            if (chunk[i] != SG__MEMORY_FILL && (*bytes_out)++ == 0)
                 *address_out = whole->a + at + i;
     }
 fail:

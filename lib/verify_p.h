@@ -5,7 +5,7 @@
 #include <stepgraph/verify.h>
 
 #include "relax_p.h"
-#include "verify_memory.h"
+#include "memory.h"
 
 #define SG__VERIFY_STEPS_MAX 64u
 /* Findings that are kept; all are counted. */

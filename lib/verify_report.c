@@ -273,6 +273,7 @@ stepgraph_status sg__verify_finish(sg__verify *v)
     stepgraph_verify_summary *s = &report->summary;
     stepgraph_verify_finding *sorted = malloc((s->kept + 1) * sizeof *sorted);
     sg__text text = {0}, json = {0};
+    stepgraph_status status;
 
     if (sorted == NULL)
         return sg__fail_memory("host", s->kept * sizeof *sorted);
@@ -289,10 +290,9 @@ stepgraph_status sg__verify_finish(sg__verify *v)
     s->verdict = s->faults > 0 ? STEPGRAPH_FAULTS_FOUND : s->bytes_unsteady > 0 ? STEPGRAPH_NOT_COMPARABLE : STEPGRAPH_NO_FAULT_FOUND;
     write_text(report, &text);
     write_json(report, &json);
-    report->text = text.text;
-    report->json = json.text;
-    if (text.failed || json.failed)
-        return sg__fail_memory("host", text.room + json.room);
+    status = sg__texts_keep(&text, &json, &report->text, &report->json);
+    if (status != STEPGRAPH_OK)
+        return status;
     sg__log(v->session, s->faults == 0 ? STEPGRAPH_LOG_INFO : STEPGRAPH_LOG_WARNING, "%s", report->text);
     return STEPGRAPH_OK;
 }

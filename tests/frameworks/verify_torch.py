@@ -24,7 +24,7 @@ import torch_host as host  # noqa: E402
 from torch_host import cases, torch  # noqa: E402
 
 import stepgraph  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
+from torch_model import Model  # noqa: E402
 
 SLAB = 512 << 20
 MARGIN = 32 << 20  # What one recording may allocate
@@ -120,38 +120,6 @@ if (
     raise RuntimeError("no memory for the slab")
 slab.slab_begin(base, ctypes.c_uint64(SLAB))
 
-VOCABULARY, CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 32, 64, 4, 2, 4
-
-
-class Model:
-    def __init__(self):
-        generator = torch.Generator().manual_seed(1)
-
-        def random(*shape):
-            return (torch.randn(*shape, generator=generator) * 0.05).cuda()
-
-        shapes = [(VOCABULARY, WIDTH), (CONTEXT, WIDTH)]
-        for _ in range(LAYERS):
-            shapes += [(WIDTH,), (WIDTH,), (WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH,), (WIDTH,), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
-        shapes += [(WIDTH,), (WIDTH,), (WIDTH, VOCABULARY)]
-        self.parameters = [random(*shape).requires_grad_() for shape in shapes]
-        self.ids = torch.randint(VOCABULARY, (BATCH, CONTEXT), generator=generator).cuda()
-        self.targets = torch.randint(VOCABULARY, (BATCH, CONTEXT), generator=generator).cuda()
-        self.mask = torch.full((CONTEXT, CONTEXT), float("-inf")).triu(1).cuda()
-
-    def loss(self):
-        rest = iter(self.parameters)
-        x = F.embedding(self.ids, next(rest)) + next(rest)
-        for _ in range(LAYERS):
-            h = F.layer_norm(x, (WIDTH,), next(rest), next(rest))
-            q, k, v = (h @ next(rest)).view(BATCH, CONTEXT, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-            weights = torch.softmax(q @ k.transpose(-2, -1) * (WIDTH // HEADS) ** -0.5 + self.mask, -1)
-            x = x + (weights @ v).transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH) @ next(rest)
-            h = F.layer_norm(x, (WIDTH,), next(rest), next(rest))
-            x = x + F.gelu(h @ next(rest)) @ next(rest)
-        logits = F.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
-        return F.cross_entropy(logits.view(-1, VOCABULARY), self.targets.view(-1))
-
 
 @contextlib.contextmanager
 def on(stream):
@@ -227,7 +195,7 @@ def training(**options):
         losses = torch.zeros((), device="cuda")
 
         def step():
-            loss = model.loss()
+            loss = model.loss(model.parameters)
             for p, g in zip(model.parameters, torch.autograd.grad(loss, model.parameters)):
                 p.grad = g
             optimizer.step()

@@ -7,7 +7,7 @@
 
 #include "graph/single.h"
 #include "relax_p.h"
-#include "verify_memory.h"
+#include "memory.h"
 
 #include "hidden_kernels_ptx.h"
 
