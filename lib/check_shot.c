@@ -113,7 +113,7 @@ static stepgraph_status make_work(sg__shots *shots, unsigned int room)
     shots->initial_at = shots->distance_at + aligned(shots->n_items * sizeof(sg__distance));
     shots->element_at = shots->initial_at + (shots->initial_at - shots->found_at);
     shots->work_bytes = shots->element_at + aligned(16 * (uint64_t)shots->n_items) + ALIGNMENT;
-    status = sg__device_alloc(shots->session, &shots->work, shots->work_bytes);
+    status = sg__own_alloc(shots->session, &shots->work, shots->work_bytes);
     if (status == STEPGRAPH_OK)
         status = sg__host_alloc(shots->session, &memory, shots->work_bytes);
     if (status != STEPGRAPH_OK)
@@ -155,12 +155,12 @@ void sg__shots_free(sg__shots *shots)
     stepgraph_session *session = shots->session;
 
     for (unsigned int i = 0; i < shots->n_shots; i++) {
-        sg__bury(session, SG__GRAVE_DEVICE, shots->shot[i].device);
+        sg__own_free(session, shots->shot[i].device);
         sg__bury(session, SG__GRAVE_HOST, (uintptr_t)shots->shot[i].host);
     }
     if (session != NULL) {
-        sg__bury(session, SG__GRAVE_DEVICE, shots->staging);
-        sg__bury(session, SG__GRAVE_DEVICE, shots->work);
+        sg__own_free(session, shots->staging);
+        sg__own_free(session, shots->work);
         sg__bury(session, SG__GRAVE_HOST, (uintptr_t)shots->work_host);
     }
     free(shots->whole.windows);
@@ -206,11 +206,11 @@ static bool make_staging(sg__shots *shots)
 {
     if (shots->staging != 0)
         return true;
-    if (sg__device_alloc(shots->session, &shots->staging, shots->window_bytes) != STEPGRAPH_OK)
+    if (sg__own_alloc(shots->session, &shots->staging, shots->window_bytes) != STEPGRAPH_OK)
         return false;
     if (write_tables(shots, &shots->staged, shots->staging, true, &shots->staging_table) == STEPGRAPH_OK)
         return true;
-    sg__bury(shots->session, SG__GRAVE_DEVICE, shots->staging);
+    sg__own_free(shots->session, shots->staging);
     shots->staging = 0;
     return false;
 }
@@ -220,9 +220,9 @@ bool sg__shot_add(sg__shots *shots, unsigned int *index_out)
     sg__shot *shot = &shots->shot[shots->n_shots];
     void *memory;
 
-    if (shots->bytes <= shots->device_left && sg__device_alloc(shots->session, &shot->device, shots->bytes) == STEPGRAPH_OK) {
+    if (shots->bytes <= shots->device_left && sg__own_alloc(shots->session, &shot->device, shots->bytes) == STEPGRAPH_OK) {
         if (write_tables(shots, &shots->whole, shot->device, false, &shot->table) != STEPGRAPH_OK) {
-            sg__bury(shots->session, SG__GRAVE_DEVICE, shot->device);
+            sg__own_free(shots->session, shot->device);
             shot->device = 0;
             return false;
         }

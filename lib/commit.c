@@ -19,12 +19,12 @@ static stepgraph_status make_room(stepgraph_session *session, size_t n)
     while (room < n)
         room *= 2;
     sg__ring_free(session, &session->commit_ring);
-    sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
+    sg__own_free(session, session->commit_table);
     session->commit_table = 0;
     session->commit_room = 0;
     status = sg__ring_init(session, &session->commit_ring, room * sizeof(sg__slice), session->feed_slots);
     if (status == STEPGRAPH_OK)
-        status = sg__device_alloc(session, &session->commit_table, room * sizeof(sg__slice));
+        status = sg__own_alloc(session, &session->commit_table, room * sizeof(sg__slice));
     if (status == STEPGRAPH_OK)
         session->commit_room = room;
     return status;

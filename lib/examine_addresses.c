@@ -169,8 +169,14 @@ static stepgraph_status watch_pin(sg__examination *e, const sg__graph_word *word
     return status != STEPGRAPH_OK || item.type == 0 || remember(e, word, &item) != NULL ? status : STEPGRAPH_ERR_MEMORY;
 }
 
-/* Our lists of commits are for our own kernel. Whoever else has an address in there had memory of his own in that place. */
-static stepgraph_status examine_table(sg__examination *e, const sg__graph_word *word)
+static bool is_own(sg__place place)
+{
+    return place.where == SG__IN_TABLE || place.where == SG__IN_OWN;
+}
+
+/* Memory of the library's, of which graphs use the lists of commits alone, in our own kernel. Whoever else has an address in there had memory of his
+ * own in that place. */
+static stepgraph_status examine_own(sg__examination *e, const sg__graph_word *word)
 {
     stepgraph_status status;
     sg__finding *f;
@@ -193,7 +199,7 @@ static bool is_end_of_pin(const sg__examination *e, CUdeviceptr address)
     const stepgraph_pin *pin;
     sg__allocation item;
 
-    if (index == session->n_pins || address == session->commit_table)
+    if (index == session->n_pins || sg__allocation_at(&session->own, address) != NULL)
         return index != session->n_pins;
     pin = session->pins[index];
     for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
@@ -274,7 +280,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     sg__place where;
 
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
-    if (argument && (where.where == SG__NOWHERE || where.where == SG__IN_TABLE) && is_end_of_pin(e, word->value))
+    if (argument && (where.where == SG__NOWHERE || is_own(where)) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
     if (where.where == SG__NOWHERE) {
         status = sg__allocation_look(e->step->session->driver, word->value, &item);
@@ -291,7 +297,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
         allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
         return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
     }
-    if (where.where == SG__IN_TABLE && later(e, word, n))
+    if (is_own(where) && later(e, word, n))
         return STEPGRAPH_OK;
     summary->addresses += n;
     summary->in_pins += where.where == SG__IN_PIN ? n : 0;
@@ -300,7 +306,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
         status = watch_pin(e, word, e->step->session->pins[where.pin]);
         return status == STEPGRAPH_OK ? examine_reach(e, word, e->step->session->pins[where.pin]) : status;
     }
-    return where.where == SG__IN_TABLE ? examine_table(e, word) : STEPGRAPH_OK;
+    return is_own(where) ? examine_own(e, word) : STEPGRAPH_OK;
 }
 
 stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word)

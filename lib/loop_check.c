@@ -51,7 +51,7 @@ void sg__loop_forget(stepgraph_loop *loop)
     if (loop->has_images)
         sg__shots_free(&loop->shots);
     loop->has_images = false;
-    sg__bury(loop->session, SG__GRAVE_DEVICE, loop->block_copies);
+    sg__own_free(loop->session, loop->block_copies);
     loop->block_copies = 0;
     free(loop->blocks);
     loop->blocks = NULL;
@@ -239,7 +239,7 @@ static stepgraph_status guards_touched(stepgraph_loop *loop, uint64_t *bytes)
         found[i].first = UINT64_MAX;
     }
     chunks = sg__ranges_number(ranges, n);
-    status = sg__device_alloc(session, &table, n * (sizeof *ranges + sizeof *found));
+    status = sg__own_alloc(session, &table, n * (sizeof *ranges + sizeof *found));
     if (status != STEPGRAPH_OK)
         goto fail;
     SG__CU(session->driver, MemcpyHtoDAsync, table, ranges, n * (sizeof *ranges + sizeof *found), session->stream);
@@ -254,7 +254,7 @@ static stepgraph_status guards_touched(stepgraph_loop *loop, uint64_t *bytes)
         *bytes += found[i].bytes;
 
 fail:
-    sg__bury(session, SG__GRAVE_DEVICE, table);
+    sg__own_free(session, table);
     free(ranges);
     return status;
 }
@@ -280,7 +280,7 @@ static stepgraph_status save_blocks(stepgraph_loop *loop, const sg__lane *lane)
             status = wait_for_all_streams(loop);
     }
     if (status == STEPGRAPH_OK && loop->n_blocks > 0)
-        status = sg__device_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
+        status = sg__own_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
     return status == STEPGRAPH_OK ? copy_blocks(loop, 0, false) : status;
 }
 

@@ -53,13 +53,13 @@ static const stepgraph_finding *finding_about(const stepgraph_step *step, const 
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-/* Only what lies in memory that a finding is about is of interest. */
+/* Only what lies in memory that a finding is about is of interest. Such an allocation may hold pins too. */
 static bool is_elsewhere(void *user, uint64_t value)
 {
     const stepgraph_step *step = user;
-    const sg__allocation *allocation = sg__allocation_at(&step->allocations, value);
+    sg__place place = sg__resolve(step, value);
 
-    return allocation == NULL || (!allocation->reported && !allocation->reported_in_struct);
+    return place.where != SG__IN_ALLOCATION || (!place.allocation->reported && !place.allocation->reported_in_struct);
 }
 
 static int by_place(const void *a, const void *b)

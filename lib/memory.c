@@ -96,7 +96,7 @@ static stepgraph_status make_image(sg__memory *memory, sg__image image, uint64_t
 {
     uint64_t bytes = memory->image_bytes > 0 ? memory->image_bytes : ALIGNMENT;
 
-    if (memory->device_bytes + bytes <= device_limit && sg__device_alloc(memory->session, &memory->image[image], bytes) == STEPGRAPH_OK) {
+    if (memory->device_bytes + bytes <= device_limit && sg__own_alloc(memory->session, &memory->image[image], bytes) == STEPGRAPH_OK) {
         memory->device_bytes += bytes;
         return STEPGRAPH_OK;
     }
@@ -127,9 +127,9 @@ static stepgraph_status make_work(sg__memory *memory, uint32_t hashes)
     memory->found_at = memory->hit_at + aligned(n);
     memory->initial_at = memory->found_at + aligned(n * sizeof(sg__difference));
     memory->work_bytes = memory->initial_at + aligned(n * sizeof(sg__difference)) + ALIGNMENT;
-    status = sg__device_alloc(memory->session, &memory->work, memory->work_bytes);
+    status = sg__own_alloc(memory->session, &memory->work, memory->work_bytes);
     if (status == STEPGRAPH_OK)
-        status = sg__device_alloc(memory->session, &memory->hashes, (memory->chunks * hashes + 1) * sizeof(uint64_t));
+        status = sg__own_alloc(memory->session, &memory->hashes, (memory->chunks * hashes + 1) * sizeof(uint64_t));
     if (status == STEPGRAPH_OK)
         status = sg__host_alloc(memory->session, &twin, memory->work_bytes);
     if (status != STEPGRAPH_OK)
@@ -200,10 +200,10 @@ void sg__memory_free(sg__memory *memory)
         if (memory->image_host[image] != NULL)
             sg__bury(session, SG__GRAVE_HOST, (uintptr_t)memory->image_host[image]);
         else
-            sg__bury(session, SG__GRAVE_DEVICE, memory->image[image]);
+            sg__own_free(session, memory->image[image]);
     }
-    sg__bury(session, SG__GRAVE_DEVICE, memory->work);
-    sg__bury(session, SG__GRAVE_DEVICE, memory->hashes);
+    sg__own_free(session, memory->work);
+    sg__own_free(session, memory->hashes);
     sg__bury(session, SG__GRAVE_HOST, (uintptr_t)memory->work_host);
     sg__bury(session, SG__GRAVE_MODULE, (uintptr_t)memory->hash.module);
     free(memory->ranges);

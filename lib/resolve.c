@@ -54,6 +54,16 @@ sg__allocation *sg__allocation_add(sg__allocations *list, const sg__allocation *
     return &list->items[first];
 }
 
+void sg__allocation_remove(sg__allocations *list, CUdeviceptr start)
+{
+    size_t index = find(list, start);
+
+    if (index == list->n || list->items[index].start != start)
+        return;
+    list->n--;
+    memmove(&list->items[index], &list->items[index + 1], (list->n - index) * sizeof *list->items);
+}
+
 void sg__allocations_free(sg__allocations *list)
 {
     free(list->items);
@@ -216,6 +226,8 @@ sg__place sg__resolve_outside(const stepgraph_step *step, CUdeviceptr address)
         place.where = SG__IN_GRAPH;
     else if (sg__table_holds(step->tables, address))
         place.where = SG__IN_TABLE;
+    else if (sg__allocation_at(&step->session->own, address) != NULL)
+        place.where = SG__IN_OWN;
     else if ((place.allocation = sg__allocation_at(&step->allocations, address)) != NULL)
         place.where = SG__IN_ALLOCATION;
     return place;
@@ -315,6 +327,9 @@ void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint3
         return;
     case SG__IN_TABLE:
         snprintf(text, bytes, "a list of commits");
+        return;
+    case SG__IN_OWN:
+        snprintf(text, bytes, "memory of the library's own");
         return;
     case SG__IN_ALLOCATION:
         former = sg__former_state(session, address);

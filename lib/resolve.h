@@ -1,5 +1,6 @@
 /*
- * What an address in a recorded graph belongs to: a pin, memory of the graph's own, a list of commits, or memory that only the driver knows.
+ * What an address in a recorded graph belongs to: a pin, memory of the graph's own or of the library's, or memory that only the driver
+ * knows.
  *
  * A step keeps what the driver said when it was recorded. Later the same question would get another answer: memory moves and is freed.
  */
@@ -11,6 +12,8 @@
 const sg__allocation *sg__allocation_at(const sg__allocations *list, CUdeviceptr address);
 /* Add one, in place of whatever it overlaps. NULL: no host memory, and words in the record. */
 sg__allocation *sg__allocation_add(sg__allocations *list, const sg__allocation *item);
+/* Remove the one that begins at start, if there is one. */
+void sg__allocation_remove(sg__allocations *list, CUdeviceptr start);
 void sg__allocations_free(sg__allocations *list);
 
 /* Ask the driver. An address that it does not know is no failure: out->type is then 0. */
@@ -23,7 +26,8 @@ typedef enum sg__where {
     SG__NOWHERE,  /* Nothing is known: a scalar, or pageable or freed memory. */
     SG__IN_PIN,
     SG__IN_GRAPH, /* Allocated by the graph itself. */
-    SG__IN_TABLE, /* A list of commits. */
+    SG__IN_TABLE, /* A list of commits, of the step's. */
+    SG__IN_OWN,   /* Memory that the library keeps to itself. */
     SG__IN_ALLOCATION
 } sg__where;
 

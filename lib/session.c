@@ -152,6 +152,26 @@ stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *addre
     return sg__fail_prefix(sg__fail_driver(session->driver, "cuMemAlloc", code), "%llu bytes of device memory: ", (unsigned long long)bytes);
 }
 
+stepgraph_status sg__own_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes)
+{
+    stepgraph_status status = sg__device_alloc(session, address, bytes);
+    sg__allocation item = {.start = *address, .bytes = bytes, .node = SG__NO_NODE};
+
+    if (status != STEPGRAPH_OK || sg__allocation_add(&session->own, &item) != NULL)
+        return status;
+    sg__bury(session, SG__GRAVE_DEVICE, *address);
+    *address = 0;
+    return STEPGRAPH_ERR_MEMORY;
+}
+
+void sg__own_free(stepgraph_session *session, CUdeviceptr address)
+{
+    if (address == 0)
+        return;
+    sg__allocation_remove(&session->own, address);
+    sg__bury(session, SG__GRAVE_DEVICE, address);
+}
+
 stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint64_t bytes)
 {
     CUstreamCaptureMode before = sg__relax(session);
@@ -354,7 +374,7 @@ static void release(stepgraph_session *session)
     if (sg__session_lives(session) && driver->CtxPushCurrent(session->context) == CUDA_SUCCESS) {
         sg__banks_free(session);
         sg__ring_free(session, &session->commit_ring);
-        sg__bury(session, SG__GRAVE_DEVICE, session->commit_table);
+        sg__own_free(session, session->commit_table);
         if (session->hung != NULL)
             sg__bury_hanging(session);
         sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)session->hung);
@@ -375,6 +395,7 @@ static void release(stepgraph_session *session)
     free(session->ranges);
     free(session->range_pins);
     sg__allocations_free(&session->seen);
+    sg__allocations_free(&session->own);
 }
 
 stepgraph_status stepgraph_session_open(const stepgraph_session_config *given, stepgraph_session **session_out)

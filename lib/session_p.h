@@ -72,6 +72,7 @@ struct stepgraph_session {
     size_t extents_near;       /* and the one that was found last. */
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
+    sg__allocations own;  /* Device memory that the library keeps to itself: nothing of the host's is there. */
 
     /* Feeds. */
     uint64_t feed_bytes;
@@ -137,6 +138,10 @@ stepgraph_status sg__instantiate(stepgraph_session *session, CUgraph graph, CUgr
 /* Device and page-locked memory, allowed at any time. *address is 0 / NULL on failure. */
 stepgraph_status sg__device_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
 stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint64_t bytes);
+
+/* Device memory that no step of the host's is given: copies, lists, hashes. It goes back with sg__own_free(), which does nothing for 0. */
+stepgraph_status sg__own_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
+void sg__own_free(stepgraph_session *session, CUdeviceptr address);
 
 /* Memory for snapshots: those limits that are 0 become half of what is free. The context is current. */
 stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes);

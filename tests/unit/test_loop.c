@@ -8,7 +8,7 @@ enum { N = 64, BYTES = N * sizeof(float) };
 
 static stepgraph_loop *loop;
 static stepgraph_turn turn;
-static stepgraph_pin *weight, *fresh, *input, *rate, *loss;
+static stepgraph_pin *weight, *fresh, *input, *rate, *loss, *beside;
 
 /* ---- a host ------------------------------------------------------------------------------------------------------ */
 
@@ -573,6 +573,33 @@ START_TEST(address_without_a_pin_that_stays_is_in_doubt_in_a_large_struct)
         ck_assert_float_eq(at(moving[i]), elsewhere[i]);
         device_drop(moving[i]);
     }
+}
+END_TEST
+
+/* In the same allocation as what is in doubt is a pin that small arguments point to. */
+static void train_beside_doubt(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(beside), 1);
+    train_with_one_address(k);
+}
+
+START_TEST(pin_beside_memory_that_is_in_doubt_stands_against_nothing)
+{
+    CUdeviceptr memory = device_make(2 * BYTES);
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    beside = pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, BYTES, "beside");
+    make_big(want, train, elsewhere);
+    device_drop(moving[0]);
+    moving[0] = memory + BYTES;
+    loop_make(&config);
+    go(0, 60, train_beside_doubt);
+    same_as(want);
+    ck_assert_float_eq(pin_float(beside), 60);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().doubts, 1);
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), "that no pin covers"));
 }
 END_TEST
 
@@ -1943,6 +1970,7 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, address_that_was_left_over_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, doubt_that_replays_refute_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, address_without_a_pin_that_stays_is_in_doubt_in_a_large_struct, 0, 3);
+    tcase_add_test(ladder, pin_beside_memory_that_is_in_doubt_stands_against_nothing);
     tcase_add_loop_test(ladder, doubt_that_replays_confirm_names_the_cause, 0, 2);
     tcase_add_test(ladder, nothing_is_recorded_once_more_while_an_address_may_move);
     tcase_add_test(ladder, each_change_of_rung_is_one_line_of_the_log);
