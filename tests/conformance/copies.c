@@ -477,10 +477,11 @@ static void synchronous(int unused)
         code(CU(MemcpyHtoD)(a, &in, sizeof in), 0, "cuMemcpyHtoD(5)");
         code(CU(MemcpyDtoD)(b, a, 4), 0, "cuMemcpyDtoD");
         code(CU(MemsetD8)(a + 64, 1, 4), 0, "cuMemsetD8");
+        value(peek(b), 5, "the copy was done:"); /* This waits for it: a copy between device memory does not. */
         state("capture", s, ACTIVE);
         told_end("end", s, 0, "kernel=1");
-        value(peek(b), 5, "the copy was done once, before the replay:");
         value(peek(a), 6, "the replay adds to");
+        value(peek(b), 5, "the copy was not done again:");
     }
 }
 
