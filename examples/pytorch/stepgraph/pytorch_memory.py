@@ -14,7 +14,6 @@ import torch
 from . import Arena, Library, Pin, Session
 
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
-BEYOND = 64 << 10  # Mapped behind each block: a kernel that reads a little too far finds memory in PyTorch's own segments, and none behind a page of the driver's
 
 
 @contextlib.contextmanager
@@ -142,6 +141,8 @@ class ArenaMemory:
         self.take = self.owner.symbol("cuMemAlloc", 3020, ctypes.c_void_p, ctypes.c_size_t)
         self.give_back = self.owner.symbol("cuMemFree", 3020, ctypes.c_uint64)
         self.exchange = self.owner.symbol("cuThreadExchangeStreamCaptureMode", 10010, ctypes.c_void_p)
+        self.enter = self.owner.symbol("cuCtxPushCurrent", 4000, ctypes.c_void_p)
+        self.leave = self.owner.symbol("cuCtxPopCurrent", 4000, ctypes.c_void_p)
         self.live, self.unused, self.workspaces, self.arena, self.recording = {}, {}, [], None, False
         # Is there a turn; its blocks that are in use, their bytes, the most so far of any turn
         self.turn, self.began, self.bytes, self.peak = False, set(), 0, 0
@@ -149,6 +150,8 @@ class ArenaMemory:
         addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in self.functions)
         torch.cuda.memory.change_current_allocator(torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(*addresses)))
         self.stream = torch.cuda.Stream()
+        self.context = ctypes.c_void_p()
+        self.owner.symbol("cuCtxGetCurrent", 4000, ctypes.c_void_p)(ctypes.byref(self.context))
 
     # ---- PyTorch's allocator
 
@@ -172,15 +175,17 @@ class ArenaMemory:
         return address
 
     def _from_driver(self, size):
-        address, mode = ctypes.c_uint64(), ctypes.c_int(RELAXED)
+        address, mode, before = ctypes.c_uint64(), ctypes.c_int(RELAXED), ctypes.c_void_p()
+        self.enter(self.context)  # PyTorch's thread for backward passes may have none yet
         self.exchange(ctypes.byref(mode))
-        code = self.take(ctypes.byref(address), size + BEYOND)
+        code = self.take(ctypes.byref(address), size)
         if code != 0 and not self.recording:
             for unused in self.unused.values():
                 while unused:
                     self.give_back(unused.pop())
-            code = self.take(ctypes.byref(address), size + BEYOND)
+            code = self.take(ctypes.byref(address), size)
         self.exchange(ctypes.byref(mode))
+        self.leave(ctypes.byref(before))
         if code != 0:
             print(f"no device memory for {size} bytes", file=sys.stderr)  # PyTorch goes on with a null pointer
             return None
