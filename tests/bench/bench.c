@@ -462,6 +462,52 @@ void bench_structs(CUstream on, CUdeviceptr p, size_t bytes, unsigned n, unsigne
     }
 }
 
+static uint32_t scatter(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* The i-th number that is left over. */
+static uint64_t number_left_over(CUdeviceptr scratch, uint32_t i, unsigned recording)
+{
+    static unsigned char data[BENCH_LEFT_OVER_BYTES];
+    const uint32_t own = scatter(i), moved = i % 6 == 0 ? scatter(own ^ recording) : own;
+
+    switch (own % 8) {
+    case 0:
+    case 1:
+    case 2:
+        return own >> 16;
+    case 3:
+        return (uint64_t)(own >> 28) << 32 | moved;
+    case 4:
+    case 5:
+        return (uintptr_t)data + moved % (BENCH_LEFT_OVER_BYTES / 16) * 16;
+    case 6:
+        return (uintptr_t)bench_launches + moved % 1024;
+    default:
+        return scratch + moved % (BENCH_LEFT_OVER_BYTES / 512) * 512;
+    }
+}
+
+void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr scratch, unsigned n, unsigned recording)
+{
+    enum { NUMBERS = 512 };
+    static uint64_t words[BENCH_BIG / 8], numbers[NUMBERS];
+    void *arguments[] = { &p, words };
+
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = number_left_over(scratch, i, recording);
+    for (unsigned i = 0; i < n; i++) {
+        const size_t bytes = i % 8 == 7 ? BENCH_BIG : BENCH_PART, n_words = (bytes + 7) / 8;
+        for (size_t at = 0; at < n_words; at++)
+            words[at] = at < n_words / 4 ? word_of(p, at, 0) : numbers[scatter((uint32_t)at << 16 | i) % NUMBERS];
+        CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+    }
+}
+
 void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n)
 {
     OK(stepgraph_step_prepare(step));

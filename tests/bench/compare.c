@@ -2,6 +2,7 @@
  * Comparing two recordings, per node, against the driver calls it cannot do without: reading both nodes' parameters.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "bench.h"
 
@@ -88,6 +89,75 @@ static void drop(struct compare *c)
     OK(stepgraph_pin_destroy(c->pin));
 }
 
+/* ---- a step of a framework ------------------------------------------------------------------------------------------ */
+
+/* Three recordings each of two steps, compared in a process with as many mappings as a framework's has. */
+struct framework {
+    stepgraph_pin *pins[2];
+    stepgraph_step *steps[6];
+    CUgraphNode *nodes[6];
+    size_t n;
+};
+
+static double ours_of_framework(void *user)
+{
+    struct framework *f = user;
+    stepgraph_audit *audit = NULL;
+    double start = bench_now_us(), us;
+
+    OK(stepgraph_audit_compare_many(3, f->steps, 3, f->steps + 3, &audit));
+    us = bench_now_us() - start;
+    stepgraph_audit_destroy(audit);
+    return us / (double)f->n;
+}
+
+static double raw_of_framework(void *user)
+{
+    const struct framework *f = user;
+    double start = bench_now_us();
+
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < 6; k++) {
+            CUDA_KERNEL_NODE_PARAMS params;
+            CU(GraphKernelNodeGetParams(f->nodes[k][i], &params));
+        }
+    return (bench_now_us() - start) / (double)f->n;
+}
+
+static void measure_framework(size_t n)
+{
+    enum { MAPPINGS = 4000, PAGE = 4096 };
+    unsigned char *mappings = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct framework f = { .n = n };
+    bench_pair pair;
+
+    for (size_t i = 0; mappings != MAP_FAILED && i < MAPPINGS; i += 2) /* Neighbours that differ are mappings of their own. */
+        mprotect(mappings + i * PAGE, PAGE, PROT_READ | PROT_WRITE);
+    f.pins[0] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4096, "state");
+    f.pins[1] = bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch");
+    for (unsigned i = 0; i < 6; i++) {
+        f.steps[i] = bench_step(session, "framework", 0);
+        OK(stepgraph_step_prepare(f.steps[i]));
+        OK(stepgraph_step_capture(f.steps[i]));
+        bench_left_over(stream, stepgraph_pin_address(f.pins[0]), stepgraph_pin_address(f.pins[1]), (unsigned)n, i);
+        OK(stepgraph_step_end(f.steps[i]));
+        f.nodes[i] = nodes_of(f.steps[i], n);
+    }
+    bench_sync();
+    pair = bench_alternate(ours_of_framework, raw_of_framework, &f, 300);
+    bench_add("compare steps of a framework", (double)n, "us", &pair, BENCH_VALUE, 1, true, "per node, six of %zu of a framework / reading all", n);
+    for (int i = 0; i < 6; i++) {
+        free(f.nodes[i]);
+        stepgraph_step_destroy(f.steps[i]);
+    }
+    OK(stepgraph_pin_destroy(f.pins[0]));
+    OK(stepgraph_pin_destroy(f.pins[1]));
+    if (mappings != MAP_FAILED)
+        munmap(mappings, (size_t)MAPPINGS * PAGE);
+}
+
+/* ---- measuring -------------------------------------------------------------------------------------------------------- */
+
 static void measure(void)
 {
     static const size_t sizes[] = { 1, 10, 100, 1000, 10000, 20000 };
@@ -128,6 +198,7 @@ static void measure(void)
                   "per node, four of 500 of %zu bytes / reading all", bytes[i]);
         drop(&c);
     }
+    measure_framework(400);
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
