@@ -503,7 +503,7 @@ void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr scratch, unsigned n
     for (unsigned i = 0; i < n; i++) {
         const size_t bytes = i % 8 == 7 ? BENCH_BIG : BENCH_PART, n_words = (bytes + 7) / 8;
         for (size_t at = 0; at < n_words; at++)
-            words[at] = at < n_words / 4 ? word_of(p, at, 0) : numbers[scatter((uint32_t)at << 16 | i) % NUMBERS];
+            words[at] = at < n_words / 4 ? word_of(p, at, 0) : numbers[scatter((uint32_t)at << 16 | scatter(i) % 16) % NUMBERS];
         CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }
