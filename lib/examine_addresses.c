@@ -228,17 +228,27 @@ static bool is_given_back(const sg__examination *e, const sg__graph_word *word, 
            !sg__arena_block_at(session, word->value, e->step->read.nodes[word->node].top, &block);
 }
 
+/* An address where nothing can stand, in large structs alone: left over, whatever memory is there. */
+static bool is_odd(const sg__examination *e, const sg__graph_word *word, uint32_t n)
+{
+    const sg__value *entry;
+
+    if (word->value % 4 == 0)
+        return false;
+    if (n == 1)
+        return in_large_struct(e, word);
+    entry = sg__values_find(&e->values, word->value);
+    return entry != NULL && (entry->marks & SG__VALUE_SET) == 0;
+}
+
 /* An address that an earlier call has left over in a large struct: one where nothing can stand, or that was given back since. What stands in a smaller
  * argument is meant. The second reading looks at each place where they do not agree. */
 static bool is_left_over(sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation, uint32_t n)
 {
-    const bool odd = word->value % 4 != 0;
-    const sg__value *entry = sg__values_find(&e->values, word->value);
-
-    if (!odd && !is_given_back(e, word, allocation))
-        return false;
-    if (n > 1 && odd && entry != NULL && (entry->marks & SG__VALUE_SET) == 0)
+    if (is_odd(e, word, n))
         return true;
+    if (word->value % 4 == 0 && !is_given_back(e, word, allocation))
+        return false;
     return later(e, word, n) || in_large_struct(e, word);
 }
 
@@ -282,6 +292,8 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if (argument && (where.where == SG__NOWHERE || is_own(where)) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
+    if (argument && where.where == SG__NOWHERE && is_odd(e, word, n) && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
+        return STEPGRAPH_OK; /* A number, or left over: the driver need not say which. */
     if (where.where == SG__NOWHERE) {
         status = sg__allocation_look(e->step->session->driver, word->value, &item);
         if (status != STEPGRAPH_OK)

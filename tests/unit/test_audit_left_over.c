@@ -272,6 +272,26 @@ START_TEST(addresses_where_nothing_can_stand_are_left_over_in_large_structs)
 }
 END_TEST
 
+/* Where nothing can stand, the answer is the same whatever the driver says. */
+START_TEST(numbers_where_nothing_can_stand_in_large_structs_are_not_asked_about)
+{
+    const uint64_t number = (uint64_t)5 << 32;
+    unsigned long asked[5];
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    for (int i = 0; i < 5; i++) {
+        stepgraph_step *step = alone(i == 0 ? 0 : number + (i < 4 ? (uint64_t)i : 4), 0);
+        asked[i] = driver_calls("cuPointerGetAttributes");
+        ready(step);
+        asked[i] = driver_calls("cuPointerGetAttributes") - asked[i];
+    }
+    for (int i = 1; i < 4; i++)
+        ck_assert_uint_eq(asked[i], asked[0]);
+    ck_assert_uint_gt(asked[4], asked[0]);
+}
+END_TEST
+
 /* A pool of the host's, with one block out and one that was given back. */
 START_TEST(addresses_where_the_host_notes_no_block_are_left_over_in_large_structs)
 {
@@ -313,6 +333,7 @@ START_TEST(addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs)
     step = alone(x, 0);
     free_elsewhere(x);
     DOUBTED(ready(step), FREED, 0, "big4096", 1, 96, "keep", "4096 bytes stood there once");
+    DOUBTED(ready(alone(x + 1, 0)), FREED, 0, "big4096", 1, 96, "keep", "4096 bytes stood there once");
     step = alone(7, y);
     free_elsewhere(y);
     FOUND(refused(step), FREED, 1, "inc", 0, 0, "keep", "4096 bytes stood there once");
@@ -738,6 +759,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, pairs_of_values_in_the_same_place_are_named, 0, FORMS);
 
     tcase_add_test(tc, addresses_where_nothing_can_stand_are_left_over_in_large_structs);
+    add_controlled_test(tc, numbers_where_nothing_can_stand_in_large_structs_are_not_asked_about);
     tcase_add_test(tc, addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs);
     tcase_add_test(tc, addresses_where_the_host_notes_no_block_are_left_over_in_large_structs);
     tcase_add_loop_test(tc, addresses_in_memory_of_the_librarys_own_are_not_waited_for, 0, FORMS);
