@@ -1,6 +1,7 @@
 /*
  * Comparing two recordings, per node, against the driver calls it cannot do without: reading both nodes' parameters.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -91,12 +92,14 @@ static void drop(struct compare *c)
 
 /* ---- a step of a framework ------------------------------------------------------------------------------------------ */
 
-/* Three recordings each of two steps, compared in a process with as many mappings as a framework's has. */
+/* Up to three recordings each of two steps, compared in a process with as many mappings as a framework's has. */
+enum { PARAMETERS = 200 };
+
 struct framework {
-    stepgraph_pin *pins[2];
+    stepgraph_pin *parameters[PARAMETERS], *scratch;
     stepgraph_step *steps[6];
     CUgraphNode *nodes[6];
-    size_t n;
+    size_t n, recordings; /* Of each step. */
 };
 
 static double ours_of_framework(void *user)
@@ -105,7 +108,7 @@ static double ours_of_framework(void *user)
     stepgraph_audit *audit = NULL;
     double start = bench_now_us(), us;
 
-    OK(stepgraph_audit_compare_many(3, f->steps, 3, f->steps + 3, &audit));
+    OK(stepgraph_audit_compare_many(f->recordings, f->steps, f->recordings, f->steps + 3, &audit));
     us = bench_now_us() - start;
     stepgraph_audit_destroy(audit);
     return us / (double)f->n;
@@ -117,9 +120,9 @@ static double raw_of_framework(void *user)
     double start = bench_now_us();
 
     for (size_t i = 0; i < f->n; i++)
-        for (size_t k = 0; k < 6; k++) {
+        for (size_t k = 0; k < 2 * f->recordings; k++) {
             CUDA_KERNEL_NODE_PARAMS params;
-            CU(GraphKernelNodeGetParams(f->nodes[k][i], &params));
+            CU(GraphKernelNodeGetParams(f->nodes[k < f->recordings ? k : 3 + k - f->recordings][i], &params));
         }
     return (bench_now_us() - start) / (double)f->n;
 }
@@ -133,25 +136,33 @@ static void measure_framework(size_t n)
 
     for (size_t i = 0; mappings != MAP_FAILED && i < MAPPINGS; i += 2) /* Neighbours that differ are mappings of their own. */
         mprotect(mappings + i * PAGE, PAGE, PROT_READ | PROT_WRITE);
-    f.pins[0] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4096, "state");
-    f.pins[1] = bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch");
+    for (unsigned i = 0; i < PARAMETERS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "parameter %u", i);
+        f.parameters[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4096, name);
+    }
+    f.scratch = bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch");
     for (unsigned i = 0; i < 6; i++) {
         f.steps[i] = bench_step(session, "framework", 0);
         OK(stepgraph_step_prepare(f.steps[i]));
         OK(stepgraph_step_capture(f.steps[i]));
-        bench_left_over(stream, stepgraph_pin_address(f.pins[0]), stepgraph_pin_address(f.pins[1]), (unsigned)n, i);
+        bench_left_over(stream, stepgraph_pin_address(f.parameters[0]), stepgraph_pin_address(f.scratch), (unsigned)n, i);
         OK(stepgraph_step_end(f.steps[i]));
         f.nodes[i] = nodes_of(f.steps[i], n);
     }
     bench_sync();
-    pair = bench_alternate(ours_of_framework, raw_of_framework, &f, 300);
-    bench_add("compare steps of a framework", (double)n, "us", &pair, BENCH_VALUE, 1, true, "per node, six of %zu of a framework / reading all", n);
+    for (f.recordings = 1; f.recordings <= 3; f.recordings += 2) {
+        pair = bench_alternate(ours_of_framework, raw_of_framework, &f, 300);
+        bench_add("compare steps of a framework", 2 * (double)f.recordings, "us", &pair, BENCH_VALUE, 1, true,
+                  "per node, %s of %zu of a framework / reading all", f.recordings == 1 ? "two" : "six", n);
+    }
     for (int i = 0; i < 6; i++) {
         free(f.nodes[i]);
         stepgraph_step_destroy(f.steps[i]);
     }
-    OK(stepgraph_pin_destroy(f.pins[0]));
-    OK(stepgraph_pin_destroy(f.pins[1]));
+    OK(stepgraph_pin_destroy(f.scratch));
+    for (unsigned i = PARAMETERS; i-- > 0;)
+        OK(stepgraph_pin_destroy(f.parameters[i]));
     if (mappings != MAP_FAILED)
         munmap(mappings, (size_t)MAPPINGS * PAGE);
 }
