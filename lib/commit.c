@@ -131,7 +131,7 @@ fail:
     return status;
 }
 
-/* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
+/* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
 static void note_former(stepgraph_pin *pin, CUdeviceptr address)
 {
     stepgraph_session *session = pin->session;
@@ -143,6 +143,7 @@ static void note_former(stepgraph_pin *pin, CUdeviceptr address)
         session->formers_high = address + pin->bytes;
 }
 
+/* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
 static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
     stepgraph_step *step = session->capturing;
@@ -153,7 +154,6 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
         return status;
     status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
-    /* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
     for (size_t i = 0; step == NULL && i < n; i++)
         note_former(pins[i], ranges[i].b);
     if (status != STEPGRAPH_OK) {
