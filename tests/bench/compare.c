@@ -231,6 +231,7 @@ static void check_work(void)
     }
     for (size_t i = 0; i < 2; i++) {
         struct compare c;
+        stepgraph_step *alike;
         stepgraph_audit *audit = NULL;
         make(&c, sizes[i], BENCH_PART); /* One node in eight differs. */
         bench_work_begin();
@@ -238,6 +239,13 @@ static void check_work(void)
         bench_expect(bench_work_calls("cuGraphKernelNodeGetParams") == 4 * ((sizes[i] + 7) / 8), "%zu nodes, of which one in eight is read again",
                      sizes[i]);
         stepgraph_audit_destroy(audit);
+        alike = record(&c, "k + 1, the same", 1);
+        bench_work_begin();
+        OK(stepgraph_audit_compare(c.steps[0], c.steps[1], alike, &audit));
+        bench_expect(bench_work_calls("cuGraphKernelNodeGetParams") == 2 * ((sizes[i] + 7) / 8), "%zu nodes, two of three recordings alike: read once",
+                     sizes[i]);
+        stepgraph_audit_destroy(audit);
+        stepgraph_step_destroy(alike);
         drop(&c);
     }
 }
