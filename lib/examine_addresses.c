@@ -329,17 +329,15 @@ stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word
 /* ---- words of arguments ------------------------------------------------------------------------------------------ */
 
 /* A value is looked at once, where it stands first. One in a pin needs no look. */
-static bool settle(void *user, uint64_t value)
+static bool settle(void *user, uint64_t value, sg__value *entry)
 {
     sg__examination *e = user;
     stepgraph_session *session = e->step->session;
     size_t pin = sg__extents_find(session, value);
-    sg__value *entry;
 
     if (pin == session->n_pins)
         return false;
     e->used[pin] = true;
-    entry = sg__values_find(&e->values, value);
     if (entry != NULL)
         entry->marks |= SG__VALUE_IN_PIN;
     else
@@ -348,11 +346,11 @@ static bool settle(void *user, uint64_t value)
 }
 
 /* Only those of which each place is to be looked at. */
-static bool settle_others(void *user, uint64_t value)
+static bool settle_others(void *user, uint64_t value, sg__value *entry)
 {
-    sg__examination *e = user;
-    const sg__value *entry = sg__values_find(&e->values, value);
+    const sg__examination *e = user;
 
+    entry = sg__values_find(&e->values, value); /* That of the first reading. */
     return entry == NULL || (entry->marks & SG__VALUE_EACH) == 0;
 }
 

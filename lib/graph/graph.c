@@ -69,34 +69,34 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
-/* A word with a number that was not met yet. mark: SG__VALUE_SET or 0. */
-static stepgraph_status meet(const reader *r, const sg__graph_word *word, uint32_t mark)
+/* A word with a number that was not met yet. slot: where it belongs among the values; NULL: they are not counted. mark: SG__VALUE_SET or 0. */
+static stepgraph_status meet(const reader *r, const sg__graph_word *word, sg__value *slot, uint32_t mark)
 {
-    sg__value *entry = r->values != NULL ? sg__values_take(r->values, word->value) : NULL;
+    sg__value *entry = slot != NULL ? sg__values_add(r->values, slot, word->value) : NULL;
 
     if (entry != NULL) {
         entry->n = 1;
         entry->marks = mark;
     }
-    return r->settle != NULL && r->settle(r->user, word->value) ? STEPGRAPH_OK : add_word(r->out, *word);
+    return r->settle != NULL && r->settle(r->user, word->value, entry) ? STEPGRAPH_OK : add_word(r->out, *word);
 }
 
 /* A word that stands at a byte of an argument, the place of which is in word. */
 static inline stepgraph_status look_at(const reader *r, sg__graph_word *word, uint64_t value, size_t at, uint32_t mark)
 {
-    sg__value *entry;
+    sg__value *slot;
 
     if (!sg__may_be_address(value))
         return STEPGRAPH_OK;
-    entry = r->values != NULL ? sg__values_find(r->values, value) : NULL;
-    if (entry != NULL) {
-        entry->n++;
-        entry->marks |= mark;
+    slot = r->values != NULL ? sg__values_slot(r->values->items, r->values->room, value) : NULL;
+    if (slot != NULL && slot->value == value) {
+        slot->n++;
+        slot->marks |= mark;
         return STEPGRAPH_OK;
     }
     word->value = value;
     word->offset = (uint32_t)at;
-    return meet(r, word, mark);
+    return meet(r, word, slot, mark);
 }
 
 /* Keep what may be an address in it, and put all of it into the node's print. */
