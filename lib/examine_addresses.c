@@ -280,6 +280,17 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
     return status;
 }
 
+/* What the driver says of an address that the step does not know; it is not asked again about memory that other addresses were left over of. */
+static stepgraph_status look(const sg__examination *e, uint64_t address, sg__allocation *out)
+{
+    const sg__allocation *left = sg__allocation_at(&e->left, address);
+
+    if (left == NULL)
+        return sg__allocation_look(e->step->session->driver, address, out);
+    *out = *left;
+    return STEPGRAPH_OK;
+}
+
 /* A word that stands there n times, in arguments; operands are looked at one by one. */
 static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *word, uint32_t n)
 {
@@ -295,7 +306,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     if (argument && where.where == SG__NOWHERE && is_odd(e, word, n) && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
         return STEPGRAPH_OK; /* A number, or left over: the driver need not say which. */
     if (where.where == SG__NOWHERE) {
-        status = sg__allocation_look(e->step->session->driver, word->value, &item);
+        status = look(e, word->value, &item);
         if (status != STEPGRAPH_OK)
             return status;
         if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
@@ -305,7 +316,7 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
     }
     if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION) {
         if (argument && is_left_over(e, word, where.where == SG__NOWHERE ? &item : where.allocation, n))
-            return STEPGRAPH_OK;
+            return where.where != SG__NOWHERE || sg__allocation_add(&e->left, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
         allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
         return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
     }

@@ -318,6 +318,33 @@ START_TEST(addresses_where_the_host_notes_no_block_are_left_over_in_large_struct
 }
 END_TEST
 
+/* How often the driver is asked about addresses in such a pool that are left over, and no other there. */
+START_TEST(memory_that_addresses_are_left_over_of_is_asked_about_once)
+{
+    unsigned long asked[2];
+    CUdeviceptr pool;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    pool = device_make(65536);
+    OK(stepgraph_arena_note_alloc(session, pool, 256, "in use"));
+    for (int i = 0; i < 2; i++) {
+        static struct Big large;
+        stepgraph_step *step = recording("step", 0);
+        for (size_t k = 0; k < (i == 0 ? 1 : 20); k++)
+            large.words[12 + k] = pool + 1024 * (k + 1);
+        launch(stream, made_for.big4096, 1, (void *[]){&out, &large});
+        asked[i] = driver_calls("cuPointerGetAttributes");
+        CLEAN(ready(step));
+        asked[i] = driver_calls("cuPointerGetAttributes") - asked[i];
+    }
+    ck_assert_uint_gt(asked[0], 0);
+    ck_assert_uint_eq(asked[1], asked[0]);
+    /* It is not the step's for all that: what it uses there is named as ever. */
+    FOUND(refused(alone(pool + 1024, pool + 2048)), UNREGISTERED, 1, "inc", 0, 0, "pin it", "65536 bytes");
+}
+END_TEST
+
 /* Memory that is gone, or of others, as well: it may be what an earlier step used. */
 START_TEST(addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs)
 {
@@ -762,6 +789,7 @@ static Suite *make(void)
     add_controlled_test(tc, numbers_where_nothing_can_stand_in_large_structs_are_not_asked_about);
     tcase_add_test(tc, addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs);
     tcase_add_test(tc, addresses_where_the_host_notes_no_block_are_left_over_in_large_structs);
+    add_controlled_test(tc, memory_that_addresses_are_left_over_of_is_asked_about_once);
     tcase_add_loop_test(tc, addresses_in_memory_of_the_librarys_own_are_not_waited_for, 0, FORMS);
 
     tc = audit_case(suite, "b: noise");
