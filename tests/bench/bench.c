@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "bench_kernels_ptx.h"
@@ -469,6 +470,18 @@ static uint32_t scatter(uint32_t x)
     return x ^ x >> 16;
 }
 
+/* A megabyte of the host's as low as the heap of a program that is not position-independent; where that cannot be had, anywhere. */
+static unsigned char *low_memory(void)
+{
+    static unsigned char elsewhere[BENCH_LEFT_OVER_BYTES], *memory;
+
+    if (memory == NULL) {
+        memory = mmap((void *)0x20000000, BENCH_LEFT_OVER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        memory = memory != MAP_FAILED ? memory : elsewhere;
+    }
+    return memory;
+}
+
 /* The i-th number that is left over. */
 static uint64_t number_left_over(CUdeviceptr scratch, uint32_t i, unsigned recording)
 {
@@ -483,6 +496,7 @@ static uint64_t number_left_over(CUdeviceptr scratch, uint32_t i, unsigned recor
     case 3:
         return (uint64_t)(own >> 28) << 32 | moved;
     case 4:
+        return (uintptr_t)low_memory() + moved % (BENCH_LEFT_OVER_BYTES / 16) * 16;
     case 5:
         return (uintptr_t)data + moved % (BENCH_LEFT_OVER_BYTES / 16) * 16;
     case 6:
