@@ -44,7 +44,7 @@ from stepgraph.pytorch_memory import ArenaMemory
 from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
-SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 4, "small": 64, "gpt2": 256}
+SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 16, "small": 256, "gpt2": 512}
 SETTLED = 25  # Steps after which a loop replays
 
 
