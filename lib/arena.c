@@ -286,18 +286,6 @@ void sg__arenas_free(stepgraph_session *session)
     free(session->arenas);
 }
 
-void sg__arenas_record(stepgraph_session *session)
-{
-    sg__arenas *arenas = session->arenas;
-
-    if (arenas == NULL)
-        return;
-    blocks_restart(&arenas->noted);
-    for (stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
-        blocks_restart(&arena->blocks);
-    arenas->nodes = 0;
-}
-
 /* Append the carried blocks of one list; where out is NULL, count them only. */
 static size_t gather_carried(const blocks *b, sg__carried *out)
 {
@@ -548,11 +536,26 @@ static range take_free(stepgraph_arena *arena, size_t index, uint64_t bytes)
     return (range){.start = whole.start, .bytes = bytes};
 }
 
+/* Blocks leave the queue, the oldest first, until fewer than so many bytes came after the next one; 0: all leave. */
+static void empty_queue(stepgraph_arena *arena, uint64_t bytes)
+{
+    ranges *queue = &arena->queue;
+
+    while (queue->n > 0) {
+        range oldest = queue->items[arena->head];
+        if (arena->stats.waiting - oldest.bytes < bytes)
+            break;
+        arena->head++;
+        queue->n--;
+        arena->stats.waiting -= oldest.bytes;
+        add_free(arena, oldest);
+    }
+}
+
 /* A block enters the queue; those that have seen enough bytes enter after them leave it. */
 static void queue_block(stepgraph_arena *arena, range r)
 {
     ranges *queue = &arena->queue;
-    range oldest;
 
     if (arena->head + queue->n == queue->room) {
         memmove(queue->items, &queue->items[arena->head], queue->n * sizeof r);
@@ -560,15 +563,21 @@ static void queue_block(stepgraph_arena *arena, range r)
     }
     queue->items[arena->head + queue->n++] = r;
     arena->stats.waiting += r.bytes;
-    while (queue->n > 0) {
-        oldest = queue->items[arena->head];
-        if (arena->stats.waiting - oldest.bytes < arena->quarantine_bytes)
-            break;
-        arena->head++;
-        queue->n--;
-        arena->stats.waiting -= oldest.bytes;
-        add_free(arena, oldest);
+    empty_queue(arena, arena->quarantine_bytes);
+}
+
+void sg__arenas_record(stepgraph_session *session)
+{
+    sg__arenas *arenas = session->arenas;
+
+    if (arenas == NULL)
+        return;
+    blocks_restart(&arenas->noted);
+    for (stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next) {
+        blocks_restart(&arena->blocks);
+        empty_queue(arena, 0); /* What was freed before no node of this recording uses. */
     }
+    arenas->nodes = 0;
 }
 
 /* Room for one range more, wherever each of them goes. Twice as much for the queue, so that it seldom moves to the front. */

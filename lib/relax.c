@@ -30,6 +30,9 @@
 #define BATCH_US 8000.0
 /* What is not faster by so much is not worth more lanes: launching them costs the host. */
 #define WORTH 0.98
+/* Nor is a longest way that is not shorter by so much; and one that is so much longer than the shortest will not be the fastest. */
+#define SHORTER 0.98
+#define TOO_LONG 1.5
 
 #define KNOWN_FLAGS ((uint32_t)(STEPGRAPH_RELAX_INPUTS_WRITTEN | STEPGRAPH_RELAX_COLLECTIVES_PLAIN | STEPGRAPH_RELAX_NO_COMPARE))
 
@@ -179,47 +182,77 @@ stepgraph_status sg__relax_executable(stepgraph_step *step, const sg__graph_edge
     return status;
 }
 
-static bool same_edges(const sg__order *a, const sg__order *b)
+/* Where devices wait for each other, all of them launch equally often. */
+static bool has_collectives(const relaxing *r)
 {
-    return a->n_edges == b->n_edges && memcmp(a->edges, b->edges, a->n_edges * sizeof *a->edges) == 0;
+    for (uint32_t i = 0; i < r->footprint.n; i++)
+        if (r->footprint.reasons[i] == STEPGRAPH_BARRIER_COLLECTIVE || r->footprint.kinds[i] == SG__ORDER_COLLECTIVES)
+            return true;
+    return false;
+}
+
+/* Whether there is something to be gained from a way that is not there yet. Each costs an executable and a dozen replays. */
+static bool worth_trying(const sg__order *order, const sg__order *narrower, uint32_t shortest)
+{
+    return order->path <= TOO_LONG * shortest && (narrower == NULL || order->path < SHORTER * narrower->path);
+}
+
+/* The step on one lane, on a few, ... */
+static stepgraph_status lay_out(relaxing *r, way *ways, size_t n)
+{
+    static const uint32_t widths[] = {4, 8, 16};
+    uint64_t start = sg__audit_clock();
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
+        ways[i] = (way){.lanes = r->config.lanes != 0 ? r->config.lanes : widths[i], .identical = -1};
+        status = sg__order_lanes(&r->needed, ways[i].lanes, &ways[i].order, NULL);
+    }
+    r->report->summary.order_ms += since(start);
+    return status;
 }
 
 /* One clone, in which edge after edge gives way to the next order's. */
-static stepgraph_status make_ways(relaxing *r)
+static stepgraph_status make_executables(relaxing *r)
 {
-    static const uint32_t widths[] = {4, 8, 16};
     const sg__graph_edge *now = r->footprint.recorded;
     size_t n_now = r->footprint.n_recorded;
+    uint64_t start = sg__audit_clock();
     sg__rewrite rewrite = {0};
-    stepgraph_status status = STEPGRAPH_OK;
-    uint64_t start;
+    stepgraph_status status = sg__sets_rewrite_again(r->step, &rewrite);
 
-    for (size_t i = 0; i < (r->config.lanes != 0 ? 1 : sizeof widths / sizeof *widths) && status == STEPGRAPH_OK; i++) {
-        way *w = &r->ways[r->n_ways];
-        *w = (way){.lanes = r->config.lanes != 0 ? r->config.lanes : widths[i], .identical = -1};
-        start = sg__audit_clock();
-        status = sg__order_lanes(&r->needed, w->lanes, &w->order, NULL);
-        r->report->summary.order_ms += since(start);
-        if (status == STEPGRAPH_OK && r->n_ways > 1 && same_edges(&w->order, &w[-1].order)) {
-            sg__order_free(&w->order); /* The step is not so wide. */
-            break;
-        }
-        start = sg__audit_clock();
-        if (status == STEPGRAPH_OK && rewrite.graph == NULL)
-            status = sg__sets_rewrite_again(r->step, &rewrite);
-        if (status == STEPGRAPH_OK)
-            status = sg__rewrite_edges(&rewrite, r->footprint.index, now, n_now, w->order.edges, w->order.n_edges);
+    for (size_t i = 1; i < r->n_ways && status == STEPGRAPH_OK; i++) {
+        way *w = &r->ways[i];
+        status = sg__rewrite_edges(&rewrite, r->footprint.index, now, n_now, w->order.edges, w->order.n_edges);
         if (status == STEPGRAPH_OK)
             status = instantiate(r->step, rewrite.graph, &w->exec);
         now = w->order.edges;
         n_now = w->order.n_edges;
-        r->report->summary.build_ms += since(start);
-        r->n_ways++;
     }
-    start = sg__audit_clock();
     sg__rewrite_close(&rewrite);
     r->report->summary.build_ms += since(start);
     return status;
+}
+
+static stepgraph_status make_ways(relaxing *r)
+{
+    const size_t n = r->config.lanes != 0 ? 1 : WAYS - 1;
+    way ways[WAYS - 1] = {0};
+    const sg__order *narrower = NULL;
+    stepgraph_status status = lay_out(r, ways, n);
+    uint32_t shortest = UINT32_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        shortest = ways[i].order.path < shortest ? ways[i].order.path : shortest;
+    for (size_t i = 0; i < n; i++) {
+        if (status == STEPGRAPH_OK && (has_collectives(r) || worth_trying(&ways[i].order, narrower, shortest))) {
+            r->ways[r->n_ways] = ways[i];
+            narrower = &r->ways[r->n_ways++].order;
+        } else {
+            sg__order_free(&ways[i].order);
+        }
+    }
+    return status == STEPGRAPH_OK ? make_executables(r) : status;
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -481,15 +514,6 @@ static double middle(const double *values, unsigned int n)
     memcpy(sorted, values, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_value);
     return sorted[n / 2];
-}
-
-/* Where devices wait for each other, all of them launch equally often. */
-static bool has_collectives(const relaxing *r)
-{
-    for (uint32_t i = 0; i < r->footprint.n; i++)
-        if (r->footprint.reasons[i] == STEPGRAPH_BARRIER_COLLECTIVE || r->footprint.kinds[i] == SG__ORDER_COLLECTIVES)
-            return true;
-    return false;
 }
 
 static double best(const relaxing *r)

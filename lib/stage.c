@@ -47,6 +47,9 @@ double sg__series_median(const sg__series *series)
 
 /* ---- laps -------------------------------------------------------------------------------------------------------- */
 
+/* While the device is behind, each question whether a lap is over costs the host half a microsecond: so many laps go by before the next one. */
+#define PATIENCE 3u
+
 /* Begin a segment, or note the end: read the clock and the counter, record an event. */
 static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t stage)
 {
@@ -173,10 +176,16 @@ stepgraph_status sg__stages_collect(stepgraph_step *step)
 /* Open a lap and begin its first segment. One that was left open is begun anew. */
 static stepgraph_status lap_begin(stepgraph_step *step, sg__laps *laps, uint32_t stage)
 {
-    stepgraph_status status = poll(step, laps);
+    stepgraph_status status;
 
-    if (status != STEPGRAPH_OK)
-        return status;
+    if (laps->patience > 0) {
+        laps->patience--;
+    } else {
+        status = poll(step, laps);
+        if (status != STEPGRAPH_OK)
+            return status;
+        laps->patience = laps->first != NULL ? PATIENCE : 0;
+    }
     if (laps->open == NULL && laps->spare == NULL) {
         laps->spare = calloc(1, sizeof *laps->spare);
         if (laps->spare == NULL)

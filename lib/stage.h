@@ -53,6 +53,7 @@ typedef struct sg__lap {
 typedef struct sg__laps {
     sg__lap *first, *last; /* The oldest first. */
     uint32_t n;
+    uint32_t patience; /* So many begin before the device is asked again. */
     sg__lap *spare; /* To be used again, events and all. */
     sg__lap *open;  /* In progress; NULL: none is. */
     sg__lap *over;  /* The latest that is over, spare or not; NULL: none. */

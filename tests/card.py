@@ -143,7 +143,7 @@ for name, programs in (("examples", ["minimal", "lifecycle", "loop", "training"]
 
 # Examples on libraries that know a card only; each prints tables of two columns, launched and replayed.
 for test in suite(tests, "examples"):
-    if test["name"] in ("cublas", "nccl", "nccl ranks"):
+    if driver == "libcuda.so.1" and test["name"] in ("cublas", "nccl", "nccl ranks"):
         status, text = run("native", test["name"], test["cmd"], test["env"])
         count("native", test["name"], status, text)
         figures += [f"{test['name']:8} {line}" for line in text.splitlines() if re.match(r"(host time of a step|step, many queued) |\d+ ranks?, ", line)]

@@ -7,7 +7,8 @@
     relaxed        the same, with independent kernels side by side; in a process of its own, since its memory comes from an arena
 
 First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's. Then time: steps
-back to back, the ways taking turns; host time of single steps from an idle card; device memory taken. Last, what each way says when a parameter is
+back to back, the ways taking turns; host time of single steps from an idle card; device memory taken. Where a graph's memory lies changes its time by
+some percent, so graphs are made several times if asked to (--instances), and the middle one counts. Last, what each way says when a parameter is
 made anew in each step, and when the learning rate is a Python number that changes: and whether its results are right then.
 
 FILE gets all of it as JSON. Exit status 0: where a result should be right it is, to the bit; 1: not; 77: no PyTorch or no card.
@@ -43,7 +44,8 @@ from stepgraph.pytorch_memory import ArenaMemory
 from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
-SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 4, "small": 64, "gpt2": 256}
+SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 16, "small": 256, "gpt2": 512}
+SETTLED = 25  # Steps after which a loop replays
 
 
 class Task:
@@ -51,20 +53,20 @@ class Task:
 
     memory = None
 
-    def __init__(self, size, optimizer, accumulate=1, rate_by_value=False):
-        self.size, self.optimizer, self.accumulate, self.rate_by_value = size, optimizer, accumulate, rate_by_value
+    def __init__(self, size, optimizer, accumulate=1, rate_by_value=False, plain=False):
+        self.size, self.optimizer, self.accumulate, self.rate_by_value, self.plain = size, optimizer, accumulate, rate_by_value, plain
         self.steps = 40 if size == "gpt2" else 100
         self.x, self.y = (list(ids) for ids in batches(SIZES[size], accumulate, self.steps))  # They come round again
 
     @property
     def name(self):
-        return f"{self.size}, {self.optimizer}" + (f", {self.accumulate} batches" if self.accumulate > 1 else "")
+        return f"{self.size}, {self.optimizer}" + (", bf16, not clipped" if self.plain else "") + (f", {self.accumulate} batches" if self.accumulate > 1 else "")
 
     def trainer(self, *places):
         buffers = Buffers(SIZES[self.size], self.accumulate, *places)
         if self.optimizer == "functional":
-            return Functional(SIZES[self.size], buffers)
-        return WithOptimizer(SIZES[self.size], buffers, self.optimizer, self.rate_by_value)
+            return Functional(SIZES[self.size], buffers, plain=self.plain)
+        return WithOptimizer(SIZES[self.size], buffers, self.optimizer, self.rate_by_value, plain=self.plain)
 
     def fill(self, buffers, k):
         """The inputs of step k, as a script without this library hands them over."""
@@ -255,7 +257,7 @@ def first_line(error):
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
 
-def measure(task, names):
+def measure(task, names, instances):
     """A row: the ways side by side."""
     row = {"task": task.name, "size": task.size, "optimizer": task.optimizer, "accumulate": task.accumulate, "ways": {}}
     ways, right = {}, None
@@ -283,13 +285,19 @@ def measure(task, names):
             found["relaxed"], found["relax"] = stats.relaxed, way.recorder.loop.relaxed()
     row["parameters"] = sum(parameter.numel() for parameter in ways["eager"].trainer.model.parameters())
     right = None
+    made = {(name, 0): way for name, way in ways.items()}
+    for i in range(1, instances):
+        for name in [name for name in ("graph", "ours") if name in ways]:
+            clean()
+            made[name, i] = WAYS[name](task)
+            run(made[name, i], SETTLED)
     clean()
 
     # Back to back, in turns, so that a card that slows down slows all of them
-    steps, taken, k = {}, {name: [] for name in ways}, task.steps
+    steps, taken, k = {}, {one: [] for one in made}, task.steps
     for turn in range(ROUNDS + 1):
-        for name, way in ways.items():
-            count = steps.get(name, 3)
+        for one, way in made.items():
+            count = steps.get(one, 3)
             with way.around():
                 torch.cuda.synchronize()
                 began = time.perf_counter()
@@ -298,9 +306,9 @@ def measure(task, names):
                 torch.cuda.synchronize()
             us = (time.perf_counter() - began) / count * 1e6
             if turn == 0:
-                steps[name] = max(3, min(200, int(0.15e6 / us)))
+                steps[one] = max(3, min(200, int(0.15e6 / us)))
             else:
-                taken[name].append(us)
+                taken[one].append(us)
         k += task.steps
     for name, way in ways.items():
         alone = []
@@ -310,12 +318,13 @@ def measure(task, names):
                 began = time.perf_counter()
                 way.step(k + i)
                 alone.append((time.perf_counter() - began) * 1e6)
-        row["ways"][name].update(step_us=statistics.median(taken[name]), step_us_all=taken[name], host_us=statistics.median(alone))
+        each = [statistics.median(us) for (of, _), us in taken.items() if of == name]
+        row["ways"][name].update(step_us=statistics.median(each), step_us_instances=each, step_us_all=taken[name, 0], host_us=statistics.median(alone))
     for name, way in ways.items():
         if way.recorder is not None:
             audit = way.recorder.loop.audit()
             row["ways"][name].update(report=way.recorder.report(), audit=audit and audit.text)
-    for way in ways.values():
+    for way in made.values():
         way.close()
     return row
 
@@ -351,8 +360,8 @@ def on_an_arena(arguments):
     for size in arguments.sizes.split(","):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "rows.json")
-            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--ways", "eager,relaxed", "--accumulate", "0", "--rows-only",
-                            "--arena", str(QUARANTINE[size]), "--out", out], stdout=sys.stderr, check=False)
+            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--plain", arguments.plain, "--ways", "eager,relaxed",
+                            "--accumulate", "0", "--rows-only", "--arena", str(QUARANTINE[size]), "--out", out], stdout=sys.stderr, check=False)
             if os.path.exists(out):
                 with open(out, encoding="utf-8") as f:
                     rows += json.load(f)["rows"]
@@ -379,8 +388,10 @@ def main():
     parser = argparse.ArgumentParser(description="Training steps done in several ways.")
     parser.add_argument("--sizes", default="tiny,small,gpt2")
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
+    parser.add_argument("--plain", default="forloop", help="optimizers that have a row all in bf16 and without clipping as well; empty: none")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--accumulate", type=int, default=4, help="batches for each update in a row of its own; 0: no such row")
+    parser.add_argument("--instances", type=int, default=1, help="of each graph, of which the middle one counts")
     parser.add_argument("--arena", type=int, metavar="MIB", help="steps of ours have their memory from an arena with a quarantine of so much; only with --ways "
                         "eager,ours,relaxed, since PyTorch's own graphs need PyTorch's own allocator")
     parser.add_argument("--rows-only", action="store_true", help="leave out what each way says")
@@ -392,7 +403,8 @@ def main():
     torch.utils.deterministic.fill_uninitialized_memory = False
     names = [name for name in arguments.ways.split(",") if name != "relaxed" or arguments.arena]
     sizes, optimizers = arguments.sizes.split(","), arguments.optimizers.split(",")
-    tasks = [Task(size, optimizer) for size in sizes for optimizer in optimizers]
+    plain = [optimizer for optimizer in arguments.plain.split(",") if optimizer]
+    tasks = [task for size in sizes for task in (*(Task(size, one) for one in optimizers), *(Task(size, one, plain=True) for one in plain))]
     if arguments.accumulate:
         tasks.append(Task(sizes[0], optimizers[-1] if optimizers[-1] != "functional" else optimizers[0], arguments.accumulate))
 
@@ -407,7 +419,7 @@ def main():
 
     beside = on_an_arena(arguments) if "relaxed" in arguments.ways.split(",") and not arguments.arena else {}
     for task in tasks:
-        row = measure(task, names)
+        row = measure(task, names, arguments.instances)
         row["ways"].update({"relaxed": beside[task.name]} if task.name in beside else {})
         data["rows"].append(row)
         show(row)

@@ -8,7 +8,7 @@ from torch.func import functional_call
 
 from model import GPT
 
-BETAS, EPSILON, DECAY, MAX_NORM = (0.9, 0.95), 1e-8, 0.1, 1.0
+BETAS, EPSILON, DECAY, MAX_NORM, NOT_TAKEN = (0.9, 0.95), 1e-8, 0.1, 1.0, 0
 
 
 class Buffers:
@@ -40,9 +40,15 @@ def schedule(k, most=1e-3, warmup=10):
 
 
 class Trainer:
-    def __init__(self, size, buffers, dropout=0.1, seed=5):
+    """
+    In mixed precision, and the gradient is clipped to a norm of at most MAX_NORM. plain: all in bf16, and nothing is clipped, so that the update of
+    a parameter waits for its own gradient alone.
+    """
+
+    def __init__(self, size, buffers, dropout=0.1, seed=5, plain=False):
         torch.manual_seed(seed)
-        self.model, self.buffers = GPT(size, dropout).cuda(), buffers
+        self.plain = plain
+        self.model, self.buffers = GPT(size, dropout).to("cuda", torch.bfloat16 if plain else torch.float32), buffers
         self.forward = self.model  # To be replaced by a compiled one
         self.mark = lambda stage: None  # Told which stage begins
         self.names = {parameter: name for name, parameter in self.model.named_parameters()}
@@ -62,17 +68,17 @@ class WithOptimizer(Trainer):
         buffers, total = self.buffers, 0
         for x, y in zip(buffers.x, buffers.y):
             self.mark("forward")
-            with torch.autocast("cuda", torch.bfloat16):
+            with torch.autocast("cuda", torch.bfloat16, enabled=not self.plain):
                 loss = self.forward(x, y) / len(buffers.x)
             self.mark("backward")
             loss.backward()
             total = total + loss.detach()
         self.mark("update")
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM) if not self.plain else NOT_TAKEN
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         buffers.loss.copy_(total)
-        buffers.norm.copy_(norm)
+        buffers.norm.fill_(norm)
 
     def state(self):
         """Everything that lives from step to step, by name."""
@@ -107,19 +113,22 @@ class Functional(Trainer):
         parameters = {name: self.now[name] for name in self.names.values()}
         for x, y in zip(buffers.x, buffers.y):
             self.mark("forward")
-            with torch.autocast("cuda", torch.bfloat16):
+            with torch.autocast("cuda", torch.bfloat16, enabled=not self.plain):
                 loss = self.forward(parameters, x, y) / len(buffers.x)
             self.mark("backward")
             gradients = torch.autograd.grad(loss, list(parameters.values()))
             sums = gradients if sums is None else [a + b for a, b in zip(sums, gradients)]
             total = total + loss.detach()
         self.mark("update")
+        norm = NOT_TAKEN
         with torch.no_grad():
-            norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(sums)))
-            scale = (MAX_NORM / (norm + 1e-6)).clamp(max=1.0)
-            self.now = self.keep(self.update(parameters, [gradient * scale for gradient in sums]))
+            if not self.plain:
+                norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(sums)))
+                scale = (MAX_NORM / (norm + 1e-6)).clamp(max=1.0)
+                sums = [gradient * scale for gradient in sums]
+            self.now = self.keep(self.update(parameters, sums))
         buffers.loss.copy_(total)
-        buffers.norm.copy_(norm)
+        buffers.norm.fill_(norm)
 
     def undo(self, k):
         """As if the last step had not been taken: the state is in this object's variables."""

@@ -21,7 +21,8 @@ extern "C" {
  * works while recording.
  *
  * Belongs to a session; counts as registered memory, and findings name its blocks. Its memory is a pin of role SCRATCH and of the arena's
- * name, which is the arena's to destroy. A block that was freed waits in a first-in-first-out queue before it is handed out again.
+ * name, which is the arena's to destroy. A block that was freed waits in a first-in-first-out queue before it is handed out again. When a
+ * recording begins nothing waits any more, so that recordings of the same allocations are given the same addresses.
  */
 typedef struct stepgraph_arena stepgraph_arena;
 

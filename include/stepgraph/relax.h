@@ -48,8 +48,8 @@ typedef struct stepgraph_relax_kernel {
 typedef struct stepgraph_relax_config {
     size_t size;             /**< sizeof(stepgraph_relax_config). */
     uint32_t flags;          /**< Bits STEPGRAPH_RELAX_…, or 0. Unknown bits are refused. */
-    uint32_t lanes;          /**< Nodes that may run at once. 0: chosen by timing replays, among 1 (as recorded), 4, 8 and 16. Otherwise nothing is
-                                  timed or compared, and the step is not run. At most 64. */
+    uint32_t lanes;          /**< Nodes that may run at once. 0: chosen by timing replays, among 1 (as recorded) and those of 4, 8 and 16 that
+                                  the order makes worth trying. Otherwise nothing is timed or compared, and the step is not run. At most 64. */
     const stepgraph_relax_kernel *reads;       /**< Arguments that their kernels only read through: the caller's word. NULL: none. */
     const stepgraph_relax_kernel *barriers;    /**< Kernels that are barriers, such as those that read addresses from device memory; the
                                                     argument means nothing. NULL: none. */
@@ -70,7 +70,7 @@ typedef struct stepgraph_relax_config {
 /**
  * Rebuild the order of a READY step's nodes from the memory that they touch, and replay that from now on, if it is faster.
  *
- * To find out, the step is *run*: a few dozen times, as it was recorded and on 4, 8 and 16 lanes, with the inputs that were fed last. Before that,
+ * To find out, the step is *run*: a few dozen times, as it was recorded and on some of 4, 8 and 16 lanes, with the inputs that were fed last. Before that,
  * all memory that its nodes are known to touch is saved, and put back afterwards; what the step reaches through addresses that do not stand
  * in its arguments is not. The runs are not counted. In a job of several devices whose steps hold collectives, all devices call this at the
  * same point of their training.

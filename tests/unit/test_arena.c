@@ -613,6 +613,28 @@ START_TEST(blocks_come_and_go_while_a_step_records)
 }
 END_TEST
 
+START_TEST(recordings_of_one_step_take_the_same_places_whatever_waits_for_its_quarantine)
+{
+    stepgraph_arena *arena = arena_make(64 * UNIT, 5 * UNIT, "a");
+    uint64_t first[12], kept = block(arena, UNIT, "kept");
+
+    for (int again = 0; again < 3; again++) {
+        stepgraph_step *step = recording(again == 0 ? "a" : again == 1 ? "b" : "c");
+        for (int i = 0; i < 12; i++) {
+            uint64_t t = block(arena, (uint64_t)(1 + i % 3) * UNIT, NULL);
+            OK(stepgraph_arena_free(arena, t));
+            if (again == 0)
+                first[i] = t;
+            ck_assert_uint_eq(t, first[i]);
+            ck_assert_uint_ne(t, i > 0 ? first[i - 1] : kept);
+        }
+        ck_assert_uint_gt(stats_of(arena).waiting, 0);
+        OK(stepgraph_step_end(step));
+        OK(stepgraph_arena_free(arena, block(arena, (uint64_t)again + 1, NULL))); /* Between steps, too. */
+    }
+}
+END_TEST
+
 START_TEST(step_replays_right_after_the_host_has_freed_its_blocks)
 {
     stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
@@ -1074,6 +1096,7 @@ static Suite *make(void)
     tcase_add_test(taking, what_waits_is_not_handed_out_even_when_nothing_else_is_left);
 
     tcase_add_loop_test(capture, blocks_come_and_go_while_a_step_records, 0, 2);
+    tcase_add_test(capture, recordings_of_one_step_take_the_same_places_whatever_waits_for_its_quarantine);
     tcase_add_test(capture, step_replays_right_after_the_host_has_freed_its_blocks);
     tcase_add_test(capture, arena_of_a_live_graph_cannot_go);
     tcase_add_test(capture, blocks_come_and_go_in_a_broken_recording);

@@ -143,6 +143,7 @@ class ArenaMemory:
         self.exchange = self.owner.symbol("cuThreadExchangeStreamCaptureMode", 10010, ctypes.c_void_p)
         self.enter = self.owner.symbol("cuCtxPushCurrent", 4000, ctypes.c_void_p)
         self.leave = self.owner.symbol("cuCtxPopCurrent", 4000, ctypes.c_void_p)
+        self.context = self.library.get("session_context", self.owner)
         self.live, self.unused, self.workspaces, self.arena, self.recording = {}, {}, [], None, False
         # Is there a turn; its blocks that are in use, their bytes, the most so far of any turn
         self.turn, self.began, self.bytes, self.peak = False, set(), 0, 0
@@ -150,8 +151,6 @@ class ArenaMemory:
         addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in self.functions)
         torch.cuda.memory.change_current_allocator(torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(*addresses)))
         self.stream = torch.cuda.Stream()
-        self.context = ctypes.c_void_p()
-        self.owner.symbol("cuCtxGetCurrent", 4000, ctypes.c_void_p)(ctypes.byref(self.context))
 
     # ---- PyTorch's allocator
 
