@@ -356,15 +356,6 @@ static bool settle(void *user, uint64_t value, sg__value *entry)
     return true;
 }
 
-/* Only those of which each place is to be looked at. */
-static bool settle_others(void *user, uint64_t value, sg__value *entry)
-{
-    const sg__examination *e = user;
-
-    entry = sg__values_find(&e->values, value); /* That of the first reading. */
-    return entry == NULL || (entry->marks & SG__VALUE_EACH) == 0;
-}
-
 /* How often the value of a word stands in arguments. */
 static uint32_t times(sg__examination *e, const sg__graph_word *word)
 {
@@ -373,21 +364,30 @@ static uint32_t times(sg__examination *e, const sg__graph_word *word)
     return entry != NULL ? entry->n : 1;
 }
 
-/* Faults are told wherever they stand: read once more for those places. */
+/* The places in an argument of values of which each place is to be looked at. */
+static stepgraph_status examine_places(void *user, uint32_t node, uint16_t argument, const unsigned char *bytes, size_t n)
+{
+    sg__graph_word word = {.place = SG__WORD_ARGUMENT, .node = node, .argument = argument};
+    stepgraph_status status = STEPGRAPH_OK;
+    sg__examination *e = user;
+
+    for (size_t at = 0; at + 8 <= n && status == STEPGRAPH_OK; at += 8) {
+        const sg__value *entry;
+        memcpy(&word.value, bytes + at, sizeof word.value);
+        if (!sg__may_be_address(word.value))
+            continue;
+        entry = sg__values_find(&e->values, word.value);
+        word.offset = (uint32_t)at;
+        if (entry != NULL && (entry->marks & SG__VALUE_EACH) != 0)
+            status = examine_word(e, &word, 1);
+    }
+    return status;
+}
+
+/* Faults are told wherever they stand: the arguments are read once more for those places, of the nodes and kernels that are known by now. */
 static stepgraph_status examine_each(sg__examination *e)
 {
-    stepgraph_step *step = e->step;
-    stepgraph_status status;
-    sg__graph all;
-
-    if (!e->each)
-        return STEPGRAPH_OK;
-    status = sg__graph_read(step->session->driver, step->graph, settle_others, e, &all);
-    for (size_t i = 0; i < all.n_words && status == STEPGRAPH_OK; i++)
-        if (all.words[i].place == SG__WORD_ARGUMENT)
-            status = examine_word(e, &all.words[i], 1);
-    sg__graph_free(&all);
-    return status;
+    return e->each ? sg__graph_arguments(e->step->session->driver, &e->step->read, examine_places, e) : STEPGRAPH_OK;
 }
 
 /* A range of bytes is used; of one whose extent is unknown, the first. */

@@ -483,7 +483,7 @@ static unsigned char *low_memory(void)
 }
 
 /* The i-th number that is left over. */
-static uint64_t number_left_over(CUdeviceptr scratch, uint32_t i, unsigned recording)
+static uint64_t number_left_over(CUdeviceptr pool, uint32_t i, unsigned recording)
 {
     static unsigned char data[BENCH_LEFT_OVER_BYTES];
     const uint32_t own = scatter(i), moved = i % 6 == 0 ? scatter(own ^ recording) : own;
@@ -502,18 +502,18 @@ static uint64_t number_left_over(CUdeviceptr scratch, uint32_t i, unsigned recor
     case 6:
         return (uintptr_t)bench_launches + moved % 1024;
     default:
-        return scratch + moved % (BENCH_LEFT_OVER_BYTES / 512) * 512;
+        return pool + moved % (BENCH_LEFT_OVER_BYTES / 512) * 512;
     }
 }
 
-void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr scratch, unsigned n, unsigned recording)
+void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsigned recording)
 {
     enum { NUMBERS = 512 };
     static uint64_t words[BENCH_BIG / 8], numbers[NUMBERS];
     void *arguments[] = { &p, words };
 
     for (uint32_t i = 0; i < NUMBERS; i++)
-        numbers[i] = number_left_over(scratch, i, recording);
+        numbers[i] = number_left_over(pool, i, recording);
     for (unsigned i = 0; i < n; i++) {
         const size_t bytes = i % 8 == 7 ? BENCH_BIG : BENCH_PART, n_words = (bytes + 7) / 8;
         for (size_t at = 0; at < n_words; at++)

@@ -108,10 +108,10 @@ void bench_structs(CUstream on, CUdeviceptr p, size_t bytes, unsigned n, unsigne
 /*
  * n such launches as a PyTorch step has them, seven of 604 bytes to one of 4,088. A quarter of each struct is set. The rest is left over: a few hundred
  * numbers in an order that nobody foresees, of which some are others in each recording: addresses of the host's data and code, addresses in memory
- * from scratch on, which moved, and numbers.
+ * from pool on, which moved, and numbers.
  */
-enum { BENCH_LEFT_OVER_BYTES = 1 << 20 }; /* Of the memory from scratch on. */
-void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr scratch, unsigned n, unsigned recording);
+enum { BENCH_LEFT_OVER_BYTES = 1 << 20 }; /* Of the memory from pool on. */
+void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsigned recording);
 
 /* prepare, capture, n launches, end. */
 void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n);

@@ -14,7 +14,7 @@ struct end {
     stepgraph_pin **pins;
     unsigned nodes, n_pins;
     size_t bytes; /* Of a struct that kernels take; 0: they take addresses; OF_FRAMEWORK: what a framework's kernels take. */
-    stepgraph_pin *scratch; /* Of a framework. */
+    CUdeviceptr pool; /* Of a framework: memory of its allocator, which notes blocks, and has given most of them back. 0: none. */
     double instantiate[MOST_SAMPLES], read[MOST_SAMPLES];
     size_t n, n_read;
 };
@@ -23,7 +23,7 @@ struct end {
 static void enqueue(const struct end *e)
 {
     if (e->bytes == OF_FRAMEWORK) {
-        bench_left_over(stream, stepgraph_pin_address(e->pins[0]), stepgraph_pin_address(e->scratch), e->nodes, 0);
+        bench_left_over(stream, stepgraph_pin_address(e->pins[0]), e->pool, e->nodes, 0);
         return;
     }
     if (e->bytes != 0) {
@@ -106,15 +106,21 @@ static void open_step(struct end *e, unsigned nodes, unsigned n_pins, size_t byt
         snprintf(name, sizeof name, "%u", i);
         e->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, e->bytes != 0 ? 4096 : 4, name);
     }
-    e->scratch = bytes == OF_FRAMEWORK ? bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch") : NULL;
+    e->pool = 0;
+    if (bytes == OF_FRAMEWORK) {
+        CU(MemAlloc(&e->pool, BENCH_LEFT_OVER_BYTES + 256));
+        OK(stepgraph_arena_note_alloc(session, e->pool + BENCH_LEFT_OVER_BYTES, 256, "in use"));
+    }
     e->step = bench_step(session, "end", 0);
 }
 
 static void close_step(struct end *e)
 {
     stepgraph_step_destroy(e->step);
-    if (e->scratch != NULL)
-        OK(stepgraph_pin_destroy(e->scratch));
+    if (e->pool != 0) {
+        OK(stepgraph_arena_note_free(session, e->pool + BENCH_LEFT_OVER_BYTES));
+        CU(MemFree(e->pool));
+    }
     for (unsigned i = e->n_pins; i-- > 0;)
         OK(stepgraph_pin_destroy(e->pins[i]));
     free(e->pins);
