@@ -280,15 +280,35 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
     return status;
 }
 
-/* What the driver says of an address that the step does not know; it is not asked again about memory that other addresses were left over of. */
-static stepgraph_status look(const sg__examination *e, uint64_t address, sg__allocation *out)
+/* A word that leads to no memory of the registry's or ours. The driver says what is there, but is not asked again about memory that the step uses or
+ * that other addresses were left over of. */
+static stepgraph_status examine_elsewhere(sg__examination *e, const sg__graph_word *word, uint32_t n, const sg__allocation *used)
 {
-    const sg__allocation *left = sg__allocation_at(&e->left, address);
+    const bool argument = word->place == SG__WORD_ARGUMENT;
+    const sg__allocation *known = used != NULL ? used : sg__allocation_at(&e->left, word->value);
+    sg__allocation item, *allocation;
+    stepgraph_status status;
 
-    if (left == NULL)
-        return sg__allocation_look(e->step->session->driver, address, out);
-    *out = *left;
-    return STEPGRAPH_OK;
+    if (known == NULL) {
+        const bool seen = sg__allocation_at(&e->step->session->seen, word->value) != NULL;
+        if (argument && !seen && is_odd(e, word, n))
+            return STEPGRAPH_OK; /* A number, or left over: the driver need not say which. */
+        status = sg__allocation_look(e->step->session->driver, word->value, &item);
+        if (status != STEPGRAPH_OK)
+            return status;
+        if (item.type == 0 && argument && !seen)
+            return STEPGRAPH_OK; /* A number. */
+        if (item.type == 0)
+            return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
+    }
+    if (argument && is_left_over(e, word, known != NULL ? known : &item, n))
+        return known != NULL || sg__allocation_add(&e->left, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+    if (used != NULL)
+        return examine_allocation(e, word, &e->step->allocations.items[used - e->step->allocations.items], n);
+    if (known != NULL)
+        item = *known;
+    allocation = remember(e, word, &item);
+    return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
 }
 
 /* A word that stands there n times, in arguments; operands are looked at one by one. */
@@ -296,30 +316,14 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
 {
     const bool argument = word->place == SG__WORD_ARGUMENT;
     stepgraph_audit_summary *summary = &e->audit->summary;
-    sg__allocation item, *allocation;
     stepgraph_status status;
     sg__place where;
 
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if (argument && (where.where == SG__NOWHERE || is_own(where)) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
-    if (argument && where.where == SG__NOWHERE && is_odd(e, word, n) && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
-        return STEPGRAPH_OK; /* A number, or left over: the driver need not say which. */
-    if (where.where == SG__NOWHERE) {
-        status = look(e, word->value, &item);
-        if (status != STEPGRAPH_OK)
-            return status;
-        if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
-            return STEPGRAPH_OK; /* A number. */
-        if (item.type == 0)
-            return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
-    }
-    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION) {
-        if (argument && is_left_over(e, word, where.where == SG__NOWHERE ? &item : where.allocation, n))
-            return where.where != SG__NOWHERE || sg__allocation_add(&e->left, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
-        allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
-        return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
-    }
+    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION)
+        return examine_elsewhere(e, word, n, where.allocation);
     if (is_own(where) && later(e, word, n))
         return STEPGRAPH_OK;
     summary->addresses += n;
