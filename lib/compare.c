@@ -369,7 +369,7 @@ static bool driver_knows(const stepgraph_session *session, uint64_t address)
 
     if (driver->CtxPushCurrent(session->context) != CUDA_SUCCESS)
         return true;
-    known = sg__allocation_ask(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
+    known = sg__allocation_look(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
     driver->CtxPopCurrent(&before);
     sg__error_clear();
     return known;
