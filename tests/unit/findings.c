@@ -182,11 +182,12 @@ void free_elsewhere(CUdeviceptr memory)
     ck_assert_int_eq(f.result, CUDA_SUCCESS);
 }
 
-int take_again(CUdeviceptr address, size_t bytes)
+int take_again(CUdeviceptr address, size_t bytes, const char *test)
 {
     for (int i = 0; i < 64; i++)
         if (device_make(bytes) == address)
             return 1;
+    unit_skip(test, "this driver does not give an address out again");
     return 0;
 }
 

@@ -468,6 +468,13 @@ void record(stepgraph_step *step, void (*body)(void *), void *argument)
     STATE_IS(step, STEPGRAPH_STEP_READY);
 }
 
+void replayed(stepgraph_step *step, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        OK(stepgraph_step_replay(step));
+    OK(stepgraph_session_wait(session));
+}
+
 /* ---- saying what is expected ------------------------------------------------------------------------------------------- */
 
 stepgraph_error_info last_error(void)

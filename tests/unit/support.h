@@ -176,6 +176,8 @@ void put_float(CUdeviceptr p, float v);
 
 /* prepare, capture, `body`, end; all must succeed. */
 void record(stepgraph_step *step, void (*body)(void *), void *argument);
+/* So many replays, which are over. */
+void replayed(stepgraph_step *step, unsigned times);
 
 /* ---- saying what is expected ----------------------------------------------------------------------------------------- */
 

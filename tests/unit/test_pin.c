@@ -660,8 +660,7 @@ START_TEST(freed_adopted_memory_is_named_before_the_replay)
     body_inc(own);
     body_inc(pin);
     OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     device_drop(p);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "adopted.weight", "freed");
     STATE_IS(step, STEPGRAPH_STEP_FAILED);
@@ -700,8 +699,7 @@ START_TEST(adopted_memory_replaced_at_the_same_address_is_named_before_the_repla
     body_inc(own);
     body_inc(pin);
     OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     if (!replace_at(p, 1 << 21)) {
         unit_skip("adopted_memory_replaced_at_the_same_address_is_named_before_the_replay (its last part)",
                   "this driver does not hand the address out again");
@@ -723,9 +721,7 @@ START_TEST(replaced_memory_is_found_within_the_cadence)
     stepgraph_status status = STEPGRAPH_OK;
 
     record(step, body_inc, pin);
-    for (int i = 0; i < 7; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 7);
     if (!replace_at(p, 1 << 21)) {
         unit_skip("replaced_memory_is_found_within_the_cadence (its last part)",
                   "this driver does not hand the address out again");

@@ -147,9 +147,7 @@ static void same_as_calls(stepgraph_step *step, void (*body)(void *), int replay
     bytes_at(memory, wanted, BYTES);
     ck_assert_msg(memcmp(wanted, image, BYTES) != 0, "the calls change nothing");
     fill_with_noise(image);
-    for (int i = 0; i < replays; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, replays);
     bytes_at(memory, got, BYTES);
     for (size_t i = 0; i < BYTES; i++)
         if (got[i] != wanted[i])
@@ -370,8 +368,7 @@ START_TEST(sets_of_a_graph_that_allocates_stay)
     ck_assert_uint_eq(stats_of(step).nodes[STEPGRAPH_KIND_SET], 2);
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
     SAID("step 'allocates'", "2 of 2 sets", "allocates or frees memory");
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
 }
 END_TEST
 
@@ -402,9 +399,7 @@ START_TEST(sets_in_a_child_graph_stay)
     ck_assert_uint_eq(stats_of(step).nodes[STEPGRAPH_KIND_SET], 2);
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 1);
     SAID("1 of 2 sets", "in a child graph");
-    for (int i = 0; i < 2; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 2);
     ck_assert_float_eq(float_at(memory + 64), 1);
 }
 END_TEST
@@ -420,8 +415,7 @@ START_TEST(set_of_host_memory_stays)
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
     SAID("1 of 1 sets", "not known to be of this device and context");
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     ck_assert_uint_eq(host[63], 7);
 }
 END_TEST
@@ -437,8 +431,7 @@ START_TEST(set_of_memory_outside_the_pins_is_launched_as_a_kernel)
     CU(MemsetD8Async(memory, 7, 64, stream));
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 1);
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     bytes_at(memory, got, sizeof got);
     ck_assert_uint_eq(got[63], 7);
 }
