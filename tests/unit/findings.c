@@ -61,8 +61,7 @@ stepgraph_step *recording_checked(const char *name, uint32_t flags, uint32_t liv
     config.liveness_every = liveness_every;
     OK(stepgraph_step_begin(session, &config, &step));
     keep_step(step);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     return step;
 }
 

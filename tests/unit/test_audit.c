@@ -429,8 +429,7 @@ START_TEST(address_that_the_library_was_given_since_is_found)
     seen(buffer);
     step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     device_drop(buffer);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     axpb(stream, pin, buffer, 1);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "axpb", "arg 1", "freed");
 }

@@ -273,8 +273,7 @@ static void unmade(void)
 static void recorded_as(const char *name, uint32_t flags)
 {
     t.step = step_make(session, name, flags);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(t.config.enqueue(NULL, t.step, 10));
     OK(stepgraph_step_end(t.step));
 }
@@ -700,8 +699,7 @@ START_TEST(blocks_of_an_arena_are_the_hosts)
     t.config.enqueue = enqueue_in_arena;
     t.step = step_make(session, "train", 0);
     OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(enqueue_in_arena(NULL, t.step, 10));
     OK(stepgraph_arena_free(arena, given_back));
     OK(stepgraph_step_end(t.step));
@@ -1566,8 +1564,7 @@ START_TEST(bad_calls_are_refused)
     longer.known.size = sizeof longer;
     longer.bytes[sizeof longer - 1] = 1;
     FAILS(STEPGRAPH_ERR_ABI, stepgraph_check_run(t.step, &longer.known, &t.check), "newer");
-    OK(stepgraph_step_prepare(fresh));
-    OK(stepgraph_step_capture(fresh));
+    begin_recording(fresh);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), "recording");
     OK(stepgraph_step_reset(fresh));
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_get_summary(NULL, &t.summary), "NULL");

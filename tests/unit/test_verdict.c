@@ -33,8 +33,7 @@ static void runs(unsigned times, unsigned launches, unsigned commits)
 
 static void record_and_replay(unsigned launches, unsigned commits, unsigned times)
 {
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body(launches, commits);
     OK(stepgraph_step_end(step));
     while (times--)
@@ -123,8 +122,7 @@ START_TEST(counter_that_was_never_wired_is_missing)
         inc(stream, stepgraph_pin_address(pin), 1);
         OK(stepgraph_step_run_end(step));
     }
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, stepgraph_pin_address(pin), 1);
     OK(stepgraph_step_end(step));
     for (int i = 0; i < 3; i++)
@@ -291,8 +289,7 @@ START_TEST(many_pins_in_one_launch_cost_one)
         OK(stepgraph_pin_commit_many(session, 20, many, fresh));
         OK(stepgraph_step_run_end(step));
     }
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body(10, 0);
     OK(stepgraph_pin_commit_many(session, 20, many, fresh));
     OK(stepgraph_step_end(step));
@@ -387,8 +384,7 @@ START_TEST(device_time_of_a_replay_is_that_of_its_kernels)
     stepgraph_verdict v;
 
     setup_step(STEPGRAPH_STEP_TIMING);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     spin(stream, 20);
     OK(stepgraph_step_end(step));
     for (int i = 0; i < 3; i++)

@@ -94,8 +94,7 @@ static void reads(uint16_t argument, const stepgraph_pin *pin)
 static void begin_with(uint32_t flags)
 {
     t.step = step_make(session, "train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
 }
 
 static void begin(void)
@@ -887,8 +886,7 @@ static void planted(void (*body)(void))
     CUdeviceptr p;
 
     t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     for (int i = 0; i < 3; i++) {
         p = stepgraph_pin_address(i == 0 ? a : i == 1 ? c : b);
         launch(stream, kernels.addn, COUNT, (void *[]){&p, &one, &n});
