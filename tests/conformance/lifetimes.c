@@ -17,8 +17,8 @@ static struct step slow_step(double ms)
     struct step t;
 
     must_begin(s, GLOBAL);
-    must(launch_spin(ms, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_inc(counter, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(ms, s));
+    MUST_LAUNCH(launch_inc(counter, 1, s));
     t.graph = must_end(s);
     t.exec = must_instantiate(t.graph);
     return t;
@@ -78,9 +78,7 @@ static void capture_stream_destroyed(int unused)
     s = stream_nb();
     other = stream_nb();
     counter = device_new(64);
-    must_begin(s, GLOBAL);
-    must(launch_inc(counter, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    x = must_instantiate(must_end(s));
+    x = must_instantiate(inc_graph(counter, 1, s));
     code(CU(StreamDestroy)(s), 0, "cuStreamDestroy of the stream that captured");
     code(CU(GraphLaunch)(x, other), 0, "launch on another");
     code(CU(StreamSynchronize)(other), 0, "sync");
@@ -113,8 +111,8 @@ static struct meeting meet(CUstream other, double ms)
     CUgraphExec first, second;
 
     must_begin(s, GLOBAL);
-    must(launch_inc(address(begun), 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_spin(ms, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(address(begun), 1, s));
+    MUST_LAUNCH(launch_spin(ms, s));
     g = must_end(s);
     first = must_instantiate(g);
     second = must_instantiate(g);
@@ -179,7 +177,7 @@ static void module_unloaded(int unused)
     MUST(ModuleLoadData, &m, env.ptx);
     MUST(ModuleGetFunction, &f, m, "inc");
     must_begin(s, GLOBAL);
-    must(launch(f, s, args), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch(f, s, args));
     x = must_instantiate(must_end(s));
     must_run(x, s);
     code(CU(ModuleUnload)(m), 0, "cuModuleUnload under an exec");
@@ -221,13 +219,6 @@ static CUuserObject object_new(void)
     return o;
 }
 
-static CUgraph nop_graph(void)
-{
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    return must_end(s);
-}
-
 static void user_objects(int unused)
 {
     CUuserObject o = NULL;
@@ -241,7 +232,7 @@ static void user_objects(int unused)
     code(CU(UserObjectCreate)(&o, NULL, destructor, 1, 0), 1, "cuUserObjectCreate(flags 0)");
 
     fact("lifetime.user_object.kept_by_a_younger_exec");
-    g = nop_graph();
+    g = nop_graph(s);
     older = must_instantiate(g);
     o = object_new();
     code(CU(GraphRetainUserObject)(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE), 0, "cuGraphRetainUserObject(MOVE)");
@@ -249,7 +240,7 @@ static void user_objects(int unused)
     MUST(GraphExecDestroy, older);
     MUST(GraphDestroy, g);
     yes(!destroyed_within(100), "graph and older exec are gone, the object lives");
-    must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(60, s));
     MUST(GraphLaunch, younger, s);
     MUST(GraphExecDestroy, younger);
     yes(!destroyed, "the younger exec is destroyed in flight, the object lives");
@@ -258,8 +249,8 @@ static void user_objects(int unused)
     code(code_inside, 800, "cuMemAlloc in the destructor");
 
     fact("lifetime.user_object.dropped_by_an_update");
-    g = nop_graph();
-    h = nop_graph();
+    g = nop_graph(s);
+    h = nop_graph(s);
     o = object_new();
     MUST(GraphRetainUserObject, g, o, 1, CU_GRAPH_USER_OBJECT_MOVE);
     older = must_instantiate(g);
@@ -270,7 +261,7 @@ static void user_objects(int unused)
     fact("lifetime.user_object.of_an_invalidated_capture");
     o = object_new();
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(CU(GraphRetainUserObject)(captured_graph(s), o, 1, CU_GRAPH_USER_OBJECT_MOVE), 0, "retain on the graph under capture");
     code(call_alloc(NULL), 900, "cuMemAlloc");
     code(end(s), 901, "end");
