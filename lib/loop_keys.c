@@ -116,6 +116,7 @@ stepgraph_status sg__lane_step(stepgraph_loop *loop, sg__lane *lane, sg__which w
         status = stepgraph_step_begin(loop->session, &config, place);
         if (status != STEPGRAPH_OK)
             return status;
+        (*place)->in_loop = true;
         if (place == &lane->step) {
             sg__lane_time(loop, lane);
             sg__trace_watch(loop, lane);

@@ -353,7 +353,7 @@ static stepgraph_status judge(const stepgraph_step *step)
     size_t used, room;
 
     if (faults == 0) {
-        const uint32_t level = step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING;
+        const uint32_t level = step->again ? STEPGRAPH_LOG_DEBUG : step->in_loop ? STEPGRAPH_LOG_INFO : STEPGRAPH_LOG_WARNING;
         /* Only a host that listens pays for the words. */
         if (audit->summary.findings > 0 && session->log != NULL && session->log_level >= level)
             sg__log(session, (int32_t)level, "%s", stepgraph_audit_text(audit));

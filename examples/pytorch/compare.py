@@ -44,7 +44,7 @@ from stepgraph.pytorch_memory import ArenaMemory
 from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
-SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 4, "small": 64, "gpt2": 256}
+SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 16, "small": 256, "gpt2": 512}
 SETTLED = 25  # Steps after which a loop replays
 
 
@@ -53,20 +53,20 @@ class Task:
 
     memory = None
 
-    def __init__(self, size, optimizer, accumulate=1, rate_by_value=False, clip=True):
-        self.size, self.optimizer, self.accumulate, self.rate_by_value, self.clip = size, optimizer, accumulate, rate_by_value, clip
+    def __init__(self, size, optimizer, accumulate=1, rate_by_value=False, plain=False):
+        self.size, self.optimizer, self.accumulate, self.rate_by_value, self.plain = size, optimizer, accumulate, rate_by_value, plain
         self.steps = 40 if size == "gpt2" else 100
         self.x, self.y = (list(ids) for ids in batches(SIZES[size], accumulate, self.steps))  # They come round again
 
     @property
     def name(self):
-        return f"{self.size}, {self.optimizer}" + ("" if self.clip else ", not clipped") + (f", {self.accumulate} batches" if self.accumulate > 1 else "")
+        return f"{self.size}, {self.optimizer}" + (", bf16, not clipped" if self.plain else "") + (f", {self.accumulate} batches" if self.accumulate > 1 else "")
 
     def trainer(self, *places):
         buffers = Buffers(SIZES[self.size], self.accumulate, *places)
         if self.optimizer == "functional":
-            return Functional(SIZES[self.size], buffers, clip=self.clip)
-        return WithOptimizer(SIZES[self.size], buffers, self.optimizer, self.rate_by_value, clip=self.clip)
+            return Functional(SIZES[self.size], buffers, plain=self.plain)
+        return WithOptimizer(SIZES[self.size], buffers, self.optimizer, self.rate_by_value, plain=self.plain)
 
     def fill(self, buffers, k):
         """The inputs of step k, as a script without this library hands them over."""
@@ -360,7 +360,7 @@ def on_an_arena(arguments):
     for size in arguments.sizes.split(","):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "rows.json")
-            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--unclipped", arguments.unclipped, "--ways", "eager,relaxed",
+            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--plain", arguments.plain, "--ways", "eager,relaxed",
                             "--accumulate", "0", "--rows-only", "--arena", str(QUARANTINE[size]), "--out", out], stdout=sys.stderr, check=False)
             if os.path.exists(out):
                 with open(out, encoding="utf-8") as f:
@@ -388,7 +388,7 @@ def main():
     parser = argparse.ArgumentParser(description="Training steps done in several ways.")
     parser.add_argument("--sizes", default="tiny,small,gpt2")
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
-    parser.add_argument("--unclipped", default="forloop", help="optimizers that have a row without clipping as well; empty: none")
+    parser.add_argument("--plain", default="forloop", help="optimizers that have a row all in bf16 and without clipping as well; empty: none")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--accumulate", type=int, default=4, help="batches for each update in a row of its own; 0: no such row")
     parser.add_argument("--instances", type=int, default=1, help="of each graph, of which the middle one counts")
@@ -403,8 +403,8 @@ def main():
     torch.utils.deterministic.fill_uninitialized_memory = False
     names = [name for name in arguments.ways.split(",") if name != "relaxed" or arguments.arena]
     sizes, optimizers = arguments.sizes.split(","), arguments.optimizers.split(",")
-    unclipped = [optimizer for optimizer in arguments.unclipped.split(",") if optimizer]
-    tasks = [Task(size, optimizer, clip=clip) for size in sizes for clip in (True, False) for optimizer in (optimizers if clip else unclipped)]
+    plain = [optimizer for optimizer in arguments.plain.split(",") if optimizer]
+    tasks = [task for size in sizes for task in (*(Task(size, one) for one in optimizers), *(Task(size, one, plain=True) for one in plain))]
     if arguments.accumulate:
         tasks.append(Task(sizes[0], optimizers[-1] if optimizers[-1] != "functional" else optimizers[0], arguments.accumulate))
 

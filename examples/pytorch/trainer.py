@@ -40,12 +40,15 @@ def schedule(k, most=1e-3, warmup=10):
 
 
 class Trainer:
-    """clip: the gradient, to a norm of at most MAX_NORM. Without, the norm is not taken, and the update of a parameter waits for its own gradient alone."""
+    """
+    In mixed precision, and the gradient is clipped to a norm of at most MAX_NORM. plain: all in bf16, and nothing is clipped, so that the update of
+    a parameter waits for its own gradient alone.
+    """
 
-    def __init__(self, size, buffers, dropout=0.1, seed=5, clip=True):
+    def __init__(self, size, buffers, dropout=0.1, seed=5, plain=False):
         torch.manual_seed(seed)
-        self.clip = clip
-        self.model, self.buffers = GPT(size, dropout).cuda(), buffers
+        self.plain = plain
+        self.model, self.buffers = GPT(size, dropout).to("cuda", torch.bfloat16 if plain else torch.float32), buffers
         self.forward = self.model  # To be replaced by a compiled one
         self.mark = lambda stage: None  # Told which stage begins
         self.names = {parameter: name for name, parameter in self.model.named_parameters()}
@@ -65,13 +68,13 @@ class WithOptimizer(Trainer):
         buffers, total = self.buffers, 0
         for x, y in zip(buffers.x, buffers.y):
             self.mark("forward")
-            with torch.autocast("cuda", torch.bfloat16):
+            with torch.autocast("cuda", torch.bfloat16, enabled=not self.plain):
                 loss = self.forward(x, y) / len(buffers.x)
             self.mark("backward")
             loss.backward()
             total = total + loss.detach()
         self.mark("update")
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM) if self.clip else NOT_TAKEN
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM) if not self.plain else NOT_TAKEN
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         buffers.loss.copy_(total)
@@ -110,7 +113,7 @@ class Functional(Trainer):
         parameters = {name: self.now[name] for name in self.names.values()}
         for x, y in zip(buffers.x, buffers.y):
             self.mark("forward")
-            with torch.autocast("cuda", torch.bfloat16):
+            with torch.autocast("cuda", torch.bfloat16, enabled=not self.plain):
                 loss = self.forward(parameters, x, y) / len(buffers.x)
             self.mark("backward")
             gradients = torch.autograd.grad(loss, list(parameters.values()))
@@ -119,7 +122,7 @@ class Functional(Trainer):
         self.mark("update")
         norm = NOT_TAKEN
         with torch.no_grad():
-            if self.clip:
+            if not self.plain:
                 norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(sums)))
                 scale = (MAX_NORM / (norm + 1e-6)).clamp(max=1.0)
                 sums = [gradient * scale for gradient in sums]

@@ -13,11 +13,12 @@ static stepgraph_pin *weight, *fresh, *input, *rate, *loss, *beside;
 /* ---- a host ------------------------------------------------------------------------------------------------------ */
 
 static char lines[64][700];
-static unsigned n_lines;
+static unsigned n_lines, n_warnings;
 
 static void log_line(void *user, int32_t level, const char *line)
 {
     (void)user;
+    n_warnings += level <= STEPGRAPH_LOG_WARNING;
     if (getenv("LOOP_LOG") != NULL)
         fprintf(stderr, "[%d] %s\n", level, line);
     if (strncmp(line, "loop ", 5) == 0 && n_lines < sizeof lines / sizeof *lines)
@@ -36,7 +37,7 @@ static void open_with_log(void)
 static void setup(void)
 {
     open_with_log();
-    n_lines = 0;
+    n_lines = n_warnings = 0;
     loop = NULL;
     turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
     weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
@@ -598,6 +599,7 @@ START_TEST(pin_beside_memory_that_is_in_doubt_stands_against_nothing)
     same_as(want);
     ck_assert_float_eq(pin_float(beside), 60);
     RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(n_warnings, 0);
     ck_assert_uint_eq(stats_now().doubts, 1);
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), "that no pin covers"));
 }

@@ -65,16 +65,21 @@ class Recorder:
         self.memory = memory or PoolMemory()
         self.stream = self.memory.stream
         levels = {} if log_level is None else {"log_level": log_level}
-        self.session = Session(self.library, log=log, device=self.device, stream=self.stream.cuda_stream, **levels)
+        self._log, self._trying = log or warn, False
+        self.session = Session(self.library, log=self._hear, device=self.device, stream=self.stream.cuda_stream, **levels)
         self.loop = Loop(self.session, **config)
         self.pins = {}  # By name, with the tensor
         self.memory.attach(self)
         self.random = Random(self)
-        self._outer, self._log = contextlib.ExitStack(), log
+        self._outer = contextlib.ExitStack()
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of
         self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
         self._step_now = None  # What run() is called for
         self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
+
+    def _hear(self, level, line):
+        if not self._trying:
+            self._log(level, line)
 
     # ---- memory that stays where it is
 
@@ -242,6 +247,7 @@ class Recorder:
                 run(k)
 
         library, step = self.library, Step(self.session, "trial", ALLOW_ALL)
+        self._trying = True
         try:
             with self.memory.around():
                 step.record(enqueue)
@@ -253,6 +259,7 @@ class Recorder:
             return [0] * library.KINDS
         finally:
             step.destroy()
+            self._trying = False
 
     def _record(self, turn, k, run):
         """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
