@@ -1102,15 +1102,25 @@ END_TEST
 /* The host copies x on a stream of its own; only a step that waits for it is right. Page-locked, so that the copy is read late. */
 static float *locked;
 
+static float *locked_x(uint64_t k)
+{
+    return locked + (k % 16) * N;
+}
+
+static void copy_x(uint64_t k)
+{
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked_x(k), N * sizeof(float), t.feeder));
+}
+
 static stepgraph_status feed_elsewhere(void *user, stepgraph_step *step, uint64_t k)
 {
     stepgraph_status status = feed(user, step, k);
 
     if (status == STEPGRAPH_OK) {
-        fill_x(k, locked + (k % 16) * N);
+        fill_x(k, locked_x(k));
         if (!t.feeder_waits)
             spin(t.feeder, 20); /* A slow transfer. */
-        CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+        copy_x(k);
         if (t.feeder_waits)
             CU(StreamSynchronize(t.feeder));
     }
@@ -1162,9 +1172,9 @@ static stepgraph_status feed_in_time(void *user, stepgraph_step *step, uint64_t 
 {
     stepgraph_status status = feed(user, step, k);
 
-    fill_x(k, locked + (k % 16) * N);
+    fill_x(k, locked_x(k));
     CU(StreamSynchronize(stream));
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    copy_x(k);
     nanosleep(&(struct timespec){ 0, 15000000 }, NULL);
     return status;
 }
@@ -1189,10 +1199,10 @@ static stepgraph_status feed_in_order(void *user, stepgraph_step *step, uint64_t
 {
     stepgraph_status status = feed(user, step, k);
 
-    fill_x(k, locked + (k % 16) * N);
+    fill_x(k, locked_x(k));
     CU(EventRecord(read_event, stream));
     CU(StreamWaitEvent(t.feeder, read_event, 0));
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    copy_x(k);
     CU(EventRecord(fed_event, t.feeder));
     CU(StreamWaitEvent(stream, fed_event, 0));
     return status;
