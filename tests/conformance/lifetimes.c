@@ -1,6 +1,4 @@
 /* What lives how long: executable graphs, graphs, streams, modules, and memory that a graph names. */
-#include <sched.h>
-
 #include "conformance.h"
 
 static CUstream s;
@@ -85,14 +83,19 @@ static void capture_stream_destroyed(int unused)
     value(peek(counter), 1, "then");
 }
 
-/* What the host watches while a launch runs. */
-static bool becomes(volatile float *seen, float want)
+/* What looks at the counter while something runs: made before, and waiting for nothing. */
+static CUstream beside;
+static float *found;
+
+static bool counter_becomes(float want)
 {
     double until = now_ms() + 2000;
 
-    while (*seen != want && now_ms() < until)
-        sched_yield();
-    return *seen == want;
+    do {
+        MUST(MemcpyDtoHAsync, found, counter, sizeof *found, beside);
+        MUST(StreamSynchronize, beside);
+    } while (*found != want && now_ms() < until);
+    return *found == want;
 }
 
 struct meeting {
@@ -101,17 +104,17 @@ struct meeting {
     bool together;
 };
 
-/* Two execs of one graph, which adds 1 to what the host watches and then keeps the device busy. Together: the second was seen to
- * have begun while the first still ran. */
+/* Two execs of one graph, which adds 1 and then keeps the device busy. Together: the second was seen to have begun while the first
+ * still ran. */
 static struct meeting meet(CUstream other, double ms)
 {
-    float *begun = pinned_new(64);
     struct meeting m;
     CUgraph g;
     CUgraphExec first, second;
 
+    poke(counter, 0);
     must_begin(s, GLOBAL);
-    MUST_LAUNCH(launch_inc(address(begun), 1, s));
+    MUST_LAUNCH(launch_inc(counter, 1, s));
     MUST_LAUNCH(launch_spin(ms, s));
     g = must_end(s);
     first = must_instantiate(g);
@@ -121,9 +124,9 @@ static struct meeting meet(CUstream other, double ms)
     sync_all();
     m.took = now_ms();
     m.first = CU(GraphLaunch)(first, s);
-    m.together = becomes(begun, 1); /* So that the two additions do not meet. */
+    m.together = counter_becomes(1); /* So that the two additions do not meet. */
     m.second = CU(GraphLaunch)(second, other);
-    m.together = becomes(begun, 2) && m.together && CU(StreamQuery)(s) == CUDA_ERROR_NOT_READY;
+    m.together = counter_becomes(2) && m.together && CU(StreamQuery)(s) == CUDA_ERROR_NOT_READY;
     sync_all();
     m.took = now_ms() - m.took;
     return m;
@@ -154,6 +157,8 @@ static void overlap(int unused)
     value(peek(counter), 2, "then");
 
     fact("lifetime.overlap.two_execs_two_streams");
+    beside = stream_nb();
+    found = pinned_new(sizeof *found);
     /* Where the machine is too busy for the second to begin in time, the first runs longer. */
     m = meet(other, ms);
     while (!m.together && ms < 1000)
