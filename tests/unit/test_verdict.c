@@ -396,6 +396,23 @@ START_TEST(device_time_of_a_replay_is_that_of_its_kernels)
 }
 END_TEST
 
+START_TEST(nothing_is_judged_while_recording)
+{
+    stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
+    stepgraph_stage stage = STEPGRAPH_STAGE_INIT;
+
+    setup_step(STEPGRAPH_STEP_TIMING);
+    runs(3, 5, 0);
+    begin_recording(step);
+    body(5, 0);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_get_verdict(step, &v), "cannot be judged", "recording");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_get_stage(step, 0, &stage), "cannot be collected", "recording");
+    OK(stepgraph_step_end(step));
+    OK(stepgraph_step_get_verdict(step, &v));
+    OK(stepgraph_step_get_stage(step, 0, &stage));
+}
+END_TEST
+
 START_TEST(verdict_is_filled_up_to_its_size)
 {
     LONGER(stepgraph_verdict, 8) u;
@@ -439,6 +456,7 @@ static Suite *make(void)
     tcase_add_test(timing, timing_does_not_change_the_result);
     add_controlled_test(timing, untimed_steps_read_no_clock_and_record_no_event);
     tcase_add_test(timing, device_time_of_a_replay_is_that_of_its_kernels);
+    tcase_add_test(timing, nothing_is_judged_while_recording);
     tcase_add_test(timing, verdict_is_filled_up_to_its_size);
     return suite;
 }
