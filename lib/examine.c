@@ -130,6 +130,12 @@ static int kind_of(CUgraphNodeType type)
     }
 }
 
+/* What the counter saw since the recording began. */
+static uint64_t counted_since(const stepgraph_step *step, stepgraph_kind kind)
+{
+    return sg__counted(step->session, kind) - step->counted_before[kind];
+}
+
 static void count_nodes(stepgraph_step *step)
 {
     stepgraph_step_stats *stats = &step->stats;
@@ -147,71 +153,63 @@ static void count_nodes(stepgraph_step *step)
     stats->nodes_unread = step->read.n_unread;
     stats->pin_nodes = step->pin_kernels + step->pin_copies;
     stats->pin_bytes = step->pin_bytes;
-    stats->counted_kernels = sg__counted(step->session, STEPGRAPH_KIND_KERNEL) - step->counted_before[STEPGRAPH_KIND_KERNEL];
+    stats->counted_kernels = counted_since(step, STEPGRAPH_KIND_KERNEL);
 }
 
-/* Copies and sets that were counted but not recorded: made by a call that waits, which the driver runs at once, or on another stream. The
- * host may want just that, such as the next batch on a stream of its own, so it is no fault. */
-static stepgraph_status reconcile_copies(sg__examination *e, stepgraph_kind kind, CUgraphNodeType type, uint64_t ours)
+/* What was counted but not recorded: how the report speaks of it, and what makes the finding. */
+struct escape {
+    stepgraph_kind kind;
+    CUgraphNodeType type;
+    const char *one, *many, *others;
+    stepgraph_status (*add)(sg__examination *, stepgraph_finding_kind, uint32_t, sg__finding **);
+};
+
+/* Kernels went to another stream, and a replay would do without them. */
+static const struct escape kernels = {STEPGRAPH_KIND_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL, "kernel launch was", "kernel launches were",
+    "went to another stream and", sg__examine_add};
+/* Copies and sets were made by a call that waits, which the driver runs at once, or on another stream. The host may want just that, such as
+ * the next batch on a stream of its own, so it is no fault. */
+static const struct escape copies = {STEPGRAPH_KIND_COPY, CU_GRAPH_NODE_TYPE_MEMCPY, "copy was", "copies were",
+    "were made by a call that waits, or on another stream, and", sg__examine_note};
+static const struct escape sets = {STEPGRAPH_KIND_SET, CU_GRAPH_NODE_TYPE_MEMSET, "set was", "sets were",
+    "were made by a call that waits, or on another stream, and", sg__examine_note};
+
+/* By stage where they are marked. */
+static stepgraph_status reconcile_kind(sg__examination *e, const struct escape *escape, uint64_t counted, uint64_t recorded)
 {
-    const stepgraph_step *step = e->step;
-    uint64_t recorded = step->stats.nodes[kind] - ours, counted = sg__counted(step->session, kind) - step->counted_before[kind];
     stepgraph_status status;
     char stages[256];
     sg__finding *f;
 
     if (counted <= recorded)
         return STEPGRAPH_OK;
-    sg__stages_escaped(step, kind, type, stages, sizeof stages);
-    status = sg__examine_note(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
+    sg__stages_escaped(e->step, escape->kind, escape->type, stages, sizeof stages);
+    status = escape->add(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
     if (f == NULL)
         return status;
     f->before = counted;
     f->after = recorded;
-    sg__examine_say(f,
-        "%llu %s counted while it recorded, and the graph holds %llu%s: the others were made by a call that waits, or on another "
-        "stream, and ran at once",
-        (unsigned long long)counted,
-        kind == STEPGRAPH_KIND_COPY ? (counted == 1 ? "copy was" : "copies were") : (counted == 1 ? "set was" : "sets were"),
-        (unsigned long long)recorded, stages);
-    return status;
-}
-
-/* Kernels that were counted but not recorded went to another stream, and a replay would do without them. By stage where they are marked. */
-static stepgraph_status reconcile_kernels(sg__examination *e)
-{
-    stepgraph_step *step = e->step;
-    uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
-    stepgraph_status status;
-    sg__finding *f;
-    char stages[256];
-
-    if (counted <= recorded) {
-        if (counted > 0 && counted < recorded)
-            sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
-                    step->name, (unsigned long long)counted, (unsigned long long)recorded);
-        return STEPGRAPH_OK;
-    }
-    sg__stages_escaped(step, STEPGRAPH_KIND_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL, stages, sizeof stages);
-    status = sg__examine_add(e, STEPGRAPH_FINDING_ESCAPED, SG__NO_NODE, &f);
-    if (f == NULL)
-        return status;
-    f->before = counted;
-    f->after = recorded;
-    sg__examine_say(f,
-        "%llu kernel launch%s counted while it recorded, and the graph holds %llu%s: the others went to another stream and ran "
-        "at once",
-        (unsigned long long)counted, counted == 1 ? " was" : "es were", (unsigned long long)recorded, stages);
+    sg__examine_say(f, "%llu %s counted while it recorded, and the graph holds %llu%s: the others %s ran at once",
+        (unsigned long long)counted, counted == 1 ? escape->one : escape->many, (unsigned long long)recorded, stages, escape->others);
     return status;
 }
 
 static stepgraph_status reconcile(sg__examination *e)
 {
-    stepgraph_status status = reconcile_kernels(e);
+    const stepgraph_step *step = e->step;
+    const uint64_t *nodes = step->stats.nodes;
+    uint64_t recorded = nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
+    stepgraph_status status;
 
+    if (counted > 0 && counted < recorded)
+        sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
+            step->name, (unsigned long long)counted, (unsigned long long)recorded);
+    status = reconcile_kind(e, &kernels, counted, recorded);
     if (status == STEPGRAPH_OK)
-        status = reconcile_copies(e, STEPGRAPH_KIND_COPY, CU_GRAPH_NODE_TYPE_MEMCPY, e->step->pin_copies);
-    return status == STEPGRAPH_OK ? reconcile_copies(e, STEPGRAPH_KIND_SET, CU_GRAPH_NODE_TYPE_MEMSET, 0) : status;
+        status = reconcile_kind(e, &copies, counted_since(step, STEPGRAPH_KIND_COPY), nodes[STEPGRAPH_KIND_COPY] - step->pin_copies);
+    if (status == STEPGRAPH_OK)
+        status = reconcile_kind(e, &sets, counted_since(step, STEPGRAPH_KIND_SET), nodes[STEPGRAPH_KIND_SET]);
+    return status;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */

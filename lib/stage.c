@@ -173,6 +173,19 @@ stepgraph_status sg__stages_collect(stepgraph_step *step)
     return status == STEPGRAPH_OK ? collect(step, &step->stages.replay_laps) : status;
 }
 
+stepgraph_status sg__stages_ask(stepgraph_step *step, const char *what)
+{
+    stepgraph_status status = sg__not_capturing(step->session, what);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(step->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__stages_collect(step);
+    sg__leave(step->session);
+    return status;
+}
+
 /* Open a lap and begin its first segment. One that was left open is begun anew. */
 static stepgraph_status lap_begin(stepgraph_step *step, sg__laps *laps, uint32_t stage)
 {
@@ -658,14 +671,7 @@ stepgraph_status stepgraph_step_get_stage(stepgraph_step *step, uint32_t index, 
     }
     if (stage == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s' has no stage %u", step->name, index);
-    status = sg__not_capturing(step->session, "device times cannot be collected");
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = sg__enter(step->session);
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = sg__stages_collect(step);
-    sg__leave(step->session);
+    status = sg__stages_ask(step, "device times cannot be collected");
     if (status != STEPGRAPH_OK)
         return status;
 

@@ -137,6 +137,8 @@ stepgraph_status sg__replay_end(struct stepgraph_step *step);
 stepgraph_status sg__stages_poll(struct stepgraph_step *step, bool *all);
 /* The same for all that is in flight, which is waited for. The context is current. */
 stepgraph_status sg__stages_collect(struct stepgraph_step *step);
+/* The same in any context; refused with these words while a step of the session is recording. */
+stepgraph_status sg__stages_ask(struct stepgraph_step *step, const char *what);
 
 void sg__stages_free(struct stepgraph_step *step);
 

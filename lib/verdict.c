@@ -64,14 +64,7 @@ stepgraph_status stepgraph_step_get_verdict(stepgraph_step *step, stepgraph_verd
     sg__error_clear();
     if (step == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no step to judge: the pointer is NULL");
-    status = sg__not_capturing(step->session, "a step cannot be judged");
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = sg__enter(step->session);
-    if (status != STEPGRAPH_OK)
-        return status;
-    status = sg__stages_collect(step);
-    sg__leave(step->session);
+    status = sg__stages_ask(step, "a step cannot be judged");
     if (status != STEPGRAPH_OK)
         return status;
     sg__step_judge(step, &verdict);

@@ -52,7 +52,7 @@ static void copied_at_the_call(int unused)
     (void)unused;
     begin_facts();
     must_begin(s, GLOBAL);
-    must(launch(kernel("inc"), s, args), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch(kernel("inc"), s, args));
     v = 100;
     g = must_end(s);
     x = must_instantiate(g);
@@ -62,8 +62,8 @@ static void copied_at_the_call(int unused)
 
 static void copied_at_set_params(int unused)
 {
-    float v = 1, nv = 7;
-    void *args[] = {&d, &v}, *nargs[] = {&d, &nv};
+    float nv = 7;
+    void *nargs[] = {&d, &nv};
     CUgraph g;
     CUgraphExec x;
     CUgraphNode n;
@@ -71,9 +71,7 @@ static void copied_at_set_params(int unused)
 
     (void)unused;
     begin_facts();
-    must_begin(s, GLOBAL);
-    must(launch(kernel("inc"), s, args), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = inc_graph(d, 1, s);
     x = must_instantiate(g);
     n = first(g);
     k = read_back(n);
@@ -142,7 +140,7 @@ static void read_back_params(int unused)
     (void)unused;
     begin_facts();
     must_begin(s, GLOBAL);
-    must(launch(kernel("inc"), s, args), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch(kernel("inc"), s, args));
     g = must_end(s);
     n = first(g);
     fact("arguments.read_back.kernel_params");
@@ -160,9 +158,7 @@ static void read_back_params(int unused)
     equal(k.blockDimX, 1, "block");
 
     fact("arguments.read_back.no_parameters");
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = nop_graph(s);
     memset(&k, 0xee, sizeof k);
     code(CU(GraphKernelNodeGetParams)(first(g), &k), 0, "cuGraphKernelNodeGetParams");
     yes(!k.kernelParams && !k.extra, "kernelParams and extra NULL");
@@ -204,10 +200,19 @@ static void read_back_extra(int unused)
     value(replay_adds(must_instantiate(g)), 3, "a replay adds");
 }
 
+static CUkernel library_kernel(const char *name)
+{
+    CUlibrary l = NULL;
+    CUkernel k = NULL;
+
+    MUST(LibraryLoadData, &l, env.ptx, NULL, NULL, 0, NULL, NULL, 0);
+    MUST(LibraryGetKernel, &k, l, name);
+    return k;
+}
+
 /* A CUkernel that is launched in place of a function. */
 static void read_back_kernel_handle(int unused)
 {
-    CUlibrary l = NULL;
     CUkernel h = NULL;
     float v = 1;
     void *args[] = {&d, &v};
@@ -220,8 +225,7 @@ static void read_back_kernel_handle(int unused)
 
     (void)unused;
     begin_facts();
-    MUST(LibraryLoadData, &l, env.ptx, NULL, NULL, 0, NULL, NULL, 0);
-    MUST(LibraryGetKernel, &h, l, "inc");
+    h = library_kernel("inc");
     must_begin(s, GLOBAL);
     code(launch((CUfunction)h, s, args), 0, "captured launch of a CUkernel");
     g = must_end(s);
@@ -244,7 +248,6 @@ static void read_back_kernel_handle(int unused)
 /* When both are set the function counts. */
 static void func_wins(int unused)
 {
-    CUlibrary l = NULL;
     CUkernel h = NULL;
     float v = 1;
     void *args[] = {&d, &v};
@@ -255,10 +258,9 @@ static void func_wins(int unused)
 
     (void)unused;
     begin_facts();
-    MUST(LibraryLoadData, &l, env.ptx, NULL, NULL, 0, NULL, NULL, 0);
-    MUST(LibraryGetKernel, &h, l, "inc");
+    h = library_kernel("inc");
     must_begin(s, GLOBAL);
-    must(launch((CUfunction)h, s, args), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch((CUfunction)h, s, args));
     g = must_end(s);
     n = first(g);
     x = must_instantiate(g);
@@ -323,7 +325,6 @@ static void param_info_arguments(int unused)
     size_t offset = 77, size = 77;
     CUmodule m = NULL;
     CUfunction f = NULL;
-    CUlibrary l = NULL;
     CUkernel h = NULL;
 
     (void)unused;
@@ -338,8 +339,7 @@ static void param_info_arguments(int unused)
     yes(offset == 77 && size == 77, "outputs left");
 
     fact("arguments.param_info.unloaded_kernel");
-    MUST(LibraryLoadData, &l, env.ptx, NULL, NULL, 0, NULL, NULL, 0);
-    MUST(LibraryGetKernel, &h, l, "packed");
+    h = library_kernel("packed");
     code(CU(KernelGetParamInfo)(h, 0, &offset, &size), 0, "cuKernelGetParamInfo(unloaded, 0)");
     equal((long long)size, 22, "size");
     code(CU(KernelGetParamInfo)(h, 2, &offset, &size), 1, "past the end");
@@ -379,9 +379,7 @@ static void extra_sizes(int unused)
     begin_facts();
     memcpy(buffer, &d, 8);
     memcpy(buffer + 8, &v, 4);
-    must_begin(s, GLOBAL);
-    must(launch(kernel("inc"), s, args), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = inc_graph(d, v, s);
     n = first(g);
     x = must_instantiate(g);
     k = read_back(n);

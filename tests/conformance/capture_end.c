@@ -7,7 +7,7 @@ static CUdeviceptr counter;
 
 static void add_one(CUstream s)
 {
-    must(launch_inc(counter, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(counter, 1, s));
 }
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static void end_twice(int unused)
 
     (void)unused;
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(end(s), 0, "cuStreamEndCapture");
     told_end("again", s, 401, "NULL");
 }
@@ -253,7 +253,7 @@ static void end_mode_changed(int unused)
 
         fact("capture.end.thread_mode_changed.%s", mode_name[m]);
         must_begin(s, m);
-        must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_nop(s));
         MUST(ThreadExchangeStreamCaptureMode, &relaxed);
         code(end(s), 0, "cuStreamEndCapture with the thread RELAXED by then");
         MUST(ThreadExchangeStreamCaptureMode, &relaxed);
@@ -412,7 +412,7 @@ static void to_graph(int unused)
     fact("capture.to_graph.empty_target");
     MUST(GraphCreate, &g, 0);
     code(CU(StreamBeginCaptureToGraph)(s, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL), 0, "cuStreamBeginCaptureToGraph");
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(CU(GraphAddEmptyNode)(&node, g, NULL, 0), 0, "add an empty node to the target");
     code(CU(GraphDestroy)(g), 401, "cuGraphDestroy(target)");
     code(CU(StreamBeginCaptureToGraph)(s2, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL), 401, "a second capture into it");
@@ -424,12 +424,12 @@ static void to_graph(int unused)
     fact("capture.to_graph.appended");
     node = node_at(g, 0);
     code(CU(StreamBeginCaptureToGraph)(s, g, &node, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL), 0, "append behind node 0");
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     told_end("end", s, 0, "kernel=2 empty=1");
 
     fact("capture.to_graph.instantiate.RELAXED");
     code(CU(StreamBeginCaptureToGraph)(s, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED), 0, "cuStreamBeginCaptureToGraph");
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(CU(GraphInstantiateWithFlags)(&x, g, 0), 0, "instantiate the target");
     state("capture", s, ACTIVE);
     code(CU(StreamEndCapture)(s, &out), 0, "end");
@@ -454,7 +454,7 @@ static void to_graph_invalidated(int unused)
     MUST(GraphCreate, &g, 0);
     MUST(GraphAddEmptyNode, &node, g, NULL, 0);
     MUST(StreamBeginCaptureToGraph, s, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(call_alloc(NULL), 900, "cuMemAlloc");
     code(CU(StreamEndCapture)(s, &out), 901, "end");
     yes(out == NULL, "graph NULL");
@@ -471,7 +471,7 @@ static void info_graph_invalidated(int unused)
 
     (void)unused;
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     g = captured_graph(s);
     code(call_alloc(NULL), 900, "cuMemAlloc");
     code(end(s), 901, "end");

@@ -160,7 +160,7 @@ static void run_cell(const struct mode_call *call, const struct situation *s)
 
     set_up(&e, call, s->blocking);
     must_begin(e.capture, s->mode);
-    must(launch_inc(e.counter, 1, e.capture), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(e.counter, 1, e.capture));
     MUST(EventRecord, e.inside, e.capture);
     if (s->other)
         r = in_thread(make, &made);
@@ -254,7 +254,7 @@ static void rule(int which)
                      mode_name[thread]);
                 rule_stream = stream_nb();
                 must_begin(rule_stream, capture);
-                must(launch_nop(rule_stream), "cuLaunchKernel", __FILE__, __LINE__);
+                MUST_LAUNCH(launch_nop(rule_stream));
                 r = (other ? in_thread_mode : with_mode)(calls[which], NULL, thread);
                 code(r, refused ? 900 : 0, "%s", names[which]);
                 state("capture", rule_stream, refused ? DEAD : ACTIVE);
@@ -275,8 +275,8 @@ static void which_die(int other)
             fact("capture.rule.which_die.%s.%s.%s", other ? "other" : "same", mode_name[first], mode_name[second]);
             must_begin(a, first);
             must_begin(b, second);
-            must(launch_nop(a), "cuLaunchKernel", __FILE__, __LINE__);
-            must(launch_nop(b), "cuLaunchKernel", __FILE__, __LINE__);
+            MUST_LAUNCH(launch_nop(a));
+            MUST_LAUNCH(launch_nop(b));
             r = other ? in_thread(call_alloc, NULL) : call_alloc(NULL);
             code(r, kills_first || kills_second ? 900 : 0, "cuMemAlloc");
             state("A", a, kills_first ? DEAD : ACTIVE);
@@ -305,9 +305,7 @@ static void refused_exec_destroy(int unused)
     CUgraphExec x;
 
     (void)unused;
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    x = must_instantiate(must_end(s));
+    x = must_instantiate(nop_graph(s));
     must_begin(s, GLOBAL);
     code(CU(GraphExecDestroy)(x), 900, "cuGraphExecDestroy in a capture");
     code(end(s), 901, "end");
@@ -324,9 +322,7 @@ static void refused_outputs(int unused)
     CUgraph g;
 
     (void)unused;
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = nop_graph(s);
     must_begin(s, GLOBAL);
     code(CU(MemAlloc)(&p, 64), 900, "cuMemAlloc");
     yes(p == 0, "it zeroes its output");
@@ -346,7 +342,7 @@ static void refused_again(int unused)
 
     (void)unused;
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(call_alloc(NULL), 900, "cuMemAlloc");
     code(call_alloc(NULL), 900, "again");
     code(CU(CtxSynchronize)(), 900, "cuCtxSynchronize");
@@ -368,7 +364,7 @@ static void across_contexts(int unused)
     MUST(CtxSetCurrent, env.ctx);
     fact("capture.rule.contexts.cuMemAlloc");
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     MUST(CtxSetCurrent, second);
     code(call_alloc(NULL), 900, "cuMemAlloc in context 2");
     state("capture in context 1", s, DEAD);
@@ -377,7 +373,7 @@ static void across_contexts(int unused)
 
     fact("capture.rule.contexts.cuCtxSynchronize");
     must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     MUST(CtxSetCurrent, second);
     code(CU(CtxSynchronize)(), 0, "cuCtxSynchronize of context 2");
     state("capture in context 1", s, ACTIVE);

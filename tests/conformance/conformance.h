@@ -35,6 +35,8 @@ extern struct driver drv;
 #define CU(name) (drv.name ? drv.name : (missing("cu" #name), drv.name))
 /* A call of the setting up, which no fact is about: when it fails the fact has failed. */
 #define MUST(name, ...) must(CU(name)(__VA_ARGS__), "cu" #name, __FILE__, __LINE__)
+/* The same for a launch_...() of the helpers. */
+#define MUST_LAUNCH(call) must(call, "cuLaunchKernel", __FILE__, __LINE__)
 
 bool driver_open(const char *path, char *error, size_t size);
 _Noreturn void missing(const char *entry);
@@ -138,6 +140,8 @@ CUresult begin(CUstream s, int mode);
 CUresult end(CUstream s); /* the graph is dropped */
 void must_begin(CUstream s, int mode);
 CUgraph must_end(CUstream s);
+CUgraph nop_graph(CUstream s); /* captured in it: one kernel */
+CUgraph inc_graph(CUdeviceptr p, float v, CUstream s);
 CUgraphExec must_instantiate(CUgraph g);
 void must_run(CUgraphExec x, CUstream s); /* launch and wait */
 CUgraphNode node_at(CUgraph g, size_t index);

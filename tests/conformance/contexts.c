@@ -37,7 +37,7 @@ static void foreign_kernel(int unused)
     (void)unused;
     second_new();
     must_begin(s, GLOBAL);
-    must(launch_inc(d, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(d, 1, s));
     code(launch_second(s), 400, "kernel of context 2 into a capturing stream of context 1");
     state("capture", s, ACTIVE);
     told_end("end", s, 0, "kernel=1");
@@ -56,7 +56,7 @@ static void fork_across(int unused)
     second_new();
     fact("context.fork.captured");
     must_begin(s, GLOBAL);
-    must(launch_inc(d, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(d, 1, s));
     MUST(EventRecord, e, s);
     code(CU(StreamWaitEvent)(second.stream, e, 0), 0, "fork into a stream of context 2");
     state("fork", second.stream, ACTIVE);
@@ -97,12 +97,10 @@ static void update_across(int unused)
 
     (void)unused;
     second_new();
-    must_begin(s, GLOBAL);
-    must(launch_inc(d, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = inc_graph(d, 1, s);
     MUST(CtxSetCurrent, second.ctx);
     must_begin(second.stream, GLOBAL);
-    must(launch_second(second.stream), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_second(second.stream));
     h = must_end(second.stream);
     MUST(CtxSetCurrent, env.ctx);
     x = must_instantiate(g);
@@ -152,9 +150,7 @@ static void no_context(int unused)
 {
     (void)unused;
     stream = stream_nb();
-    must_begin(stream, GLOBAL);
-    must(launch_nop(stream), "cuLaunchKernel", __FILE__, __LINE__);
-    exec = must_instantiate(must_end(stream));
+    exec = must_instantiate(nop_graph(stream));
     in_thread(contextless, NULL);
     fact("context.none.works");
     code(r.begin, 0, "cuStreamBeginCapture");
@@ -204,9 +200,7 @@ static void other_context(int none)
     mark = event_new();
     there = device_new(48);
     locked = pinned_new(16);
-    must_begin(stream, GLOBAL);
-    must(launch_nop(stream), "cuLaunchKernel", __FILE__, __LINE__);
-    exec = must_instantiate(must_end(stream));
+    exec = must_instantiate(nop_graph(stream));
     in_thread(enqueuing, none ? NULL : second.ctx);
     fact(none ? "context.none.enqueues" : "context.other.enqueues");
     code(enqueued.in, 0, "cuMemcpyHtoDAsync");
@@ -298,9 +292,7 @@ static void green(int unused)
     MUST(CtxSetCurrent, env.ctx);
 
     fact("context.green.update");
-    must_begin(s, GLOBAL);
-    must(launch_inc(d, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    h = must_end(s);
+    h = inc_graph(d, 1, s);
     memset(&info, 0, sizeof info);
     code(CU(GraphExecUpdate)(x, h, &info), 910, "green to primary");
     equal((int)info.result, 7, "result");

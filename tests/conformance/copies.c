@@ -397,7 +397,7 @@ static void programmatic_edges(int unused)
     c.attrs = &at;
     c.numAttrs = 1;
     must_begin(s, RELAXED);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     code(CU(LaunchKernelEx)(&c, kernel("nop"), NULL, NULL), 0, "cuLaunchKernelEx(programmatic stream serialization)");
     seen("cuStreamGetCaptureInfo without a place for edges gives %d",
          (int)CU(StreamGetCaptureInfo)(s, &status, &id, &g, &deps, NULL, &n));
@@ -436,7 +436,7 @@ static void conditional(int unused)
     begin_facts();
     inner = stream_nb();
     must_begin(s, RELAXED);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
     MUST(StreamGetCaptureInfo, s, &status, &id, &g, &deps, NULL, &n);
     code(CU(GraphConditionalHandleCreate)(&handle, g, env.ctx, 1, CF_COND_ASSIGN_DEFAULT), 0, "cuGraphConditionalHandleCreate");
     memset(&p, 0, sizeof p);
@@ -471,7 +471,7 @@ static void synchronous(int unused)
         fact("copy.synchronous.done_at_once.%s", mode_name[m]);
         poke(a, 2);
         must_begin(s, m);
-        must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(a, 1, s));
         code(CU(MemcpyDtoH)(&out, a, sizeof out), 0, "cuMemcpyDtoH");
         value(out, 2, "it reads the value from before the captured work:");
         code(CU(MemcpyHtoD)(a, &in, sizeof in), 0, "cuMemcpyHtoD(5)");
@@ -497,9 +497,9 @@ static void escaped_launches(int unused)
         fact("copy.escaped_launch.%s", mode_name[m]);
         poke(a, 0);
         must_begin(s, m);
-        must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(a, 1, s));
         code(launch_inc(a, 10, NULL), 0, "launch on the NULL stream");
-        must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(a, 1, s));
         g = must_end(s);
         holds("graph", g, "kernel=2");
         sync_all();

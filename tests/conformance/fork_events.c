@@ -5,12 +5,21 @@ static CUdeviceptr counter;
 
 static void add(CUstream s)
 {
-    must(launch_inc(counter, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(counter, 1, s));
 }
 
 static void nop(CUstream s)
 {
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(s));
+}
+
+/* Work in a stream under capture, and in its fork. */
+static void begin_forked(CUstream s, CUstream a)
+{
+    must_begin(s, GLOBAL);
+    add(s);
+    fork_to(s, a);
+    add(a);
 }
 
 static void forks(int unused)
@@ -21,10 +30,7 @@ static void forks(int unused)
     counter = device_new(64);
 
     fact("fork.unjoined_with_work");
-    must_begin(s, GLOBAL);
-    add(s);
-    fork_to(s, a);
-    add(a);
+    begin_forked(s, a);
     told_end("end", s, 904, "NULL");
     state("origin", s, NONE);
     state("fork", a, NONE);
@@ -45,28 +51,19 @@ static void forks(int unused)
     told_end("end", s, 904, "NULL");
 
     fact("fork.joined");
-    must_begin(s, GLOBAL);
-    add(s);
-    fork_to(s, a);
-    add(a);
+    begin_forked(s, a);
     fork_to(a, s);
     told_end("end", s, 0, "kernel=2");
     state("fork", a, NONE);
 
     fact("fork.work_after_join");
-    must_begin(s, GLOBAL);
-    add(s);
-    fork_to(s, a);
-    add(a);
+    begin_forked(s, a);
     fork_to(a, s);
     add(a);
     told_end("end", s, 904, "NULL");
 
     fact("fork.of_a_fork_joined_through_the_last");
-    must_begin(s, GLOBAL);
-    add(s);
-    fork_to(s, a);
-    add(a);
+    begin_forked(s, a);
     fork_to(a, b);
     add(b);
     fork_to(b, s);
@@ -111,7 +108,7 @@ static void outside_events(int unused)
     }
 
     fact("event.outside.pending");
-    must(launch_spin(30, o), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(30, o));
     MUST(EventRecord, out, o);
     must_begin(s, GLOBAL);
     code(CU(StreamWaitEvent)(s, out, 0), 905, "first thing in the capture: wait on a pending outside event");
@@ -246,7 +243,7 @@ static void external_records(int unused)
     (void)unused;
     must_begin(s, GLOBAL);
     MUST(EventRecordWithFlags, a, s, CU_EVENT_RECORD_EXTERNAL);
-    must(launch_spin(20, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(20, s));
     MUST(EventRecordWithFlags, b, s, CU_EVENT_RECORD_EXTERNAL);
     g = must_end(s);
     holds("graph", g, "kernel=1 event_record=2");
@@ -271,7 +268,7 @@ static void elapsed_pending(int unused)
     MUST(EventCreate, &a, CU_EVENT_DEFAULT);
     MUST(EventCreate, &b, CU_EVENT_DEFAULT);
     MUST(EventRecord, a, o);
-    must(launch_spin(30, o), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(30, o));
     MUST(EventRecord, b, o);
     code(CU(EventElapsedTime)(&ms, a, b), 600, "cuEventElapsedTime while it runs");
     must_begin(s, GLOBAL);
@@ -311,10 +308,7 @@ static void fork_destroyed(int unused)
 
     (void)unused;
     counter = device_new(64);
-    must_begin(s, GLOBAL);
-    add(s);
-    fork_to(s, a);
-    add(a);
+    begin_forked(s, a);
     code(CU(StreamDestroy)(a), 0, "cuStreamDestroy(fork)");
     told_end("end", s, 904, "NULL");
 }

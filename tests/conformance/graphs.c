@@ -21,15 +21,15 @@ static size_t forked_step(CUstream s2, CUevent out, CUevent back, float *order)
     size_t n = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        must(launch_inc(d, (float)i, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(d, (float)i, s));
         order[n++] = (float)i;
         if (i % 7 != 3)
             continue;
         MUST(EventRecord, out, s);
         MUST(StreamWaitEvent, s2, out, 0);
-        must(launch_inc(d, 1000.0f + (float)i, s2), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(d, 1000.0f + (float)i, s2));
         order[n++] = 1000.0f + (float)i;
-        must(launch_inc(d, 2000.0f + (float)i, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(d, 2000.0f + (float)i, s));
         order[n++] = 2000.0f + (float)i;
         MUST(EventRecord, back, s2);
         MUST(StreamWaitEvent, s, back, 0);
@@ -93,7 +93,7 @@ static void get_nodes(int unused)
     s = stream_nb();
     must_begin(s, GLOBAL);
     for (int i = 0; i < 4; i++)
-        must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_nop(s));
     g = must_end(s);
     must_begin(s, GLOBAL);
     empty = must_end(s);
@@ -137,9 +137,7 @@ static void wrong_type(int unused)
     must_begin(s, GLOBAL);
     MUST(MemsetD8Async, d, 0, 4, s);
     set = node_at(must_end(s), 0);
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    kern = node_at(must_end(s), 0);
+    kern = node_at(nop_graph(s), 0);
     code(CU(GraphMemsetNodeGetParams)(set, &m), 0, "memset node: memset");
     code(CU(GraphKernelNodeGetParams)(set, &k), 1, "kernel");
     code(CU(GraphMemcpyNodeGetParams)(set, &c), 1, "memcpy");
@@ -161,7 +159,7 @@ static void priority(int unused)
     MUST(CtxGetStreamPriorityRange, &least, &greatest);
     MUST(StreamCreateWithPriority, &high, CU_STREAM_NON_BLOCKING, greatest);
     must_begin(high, GLOBAL);
-    must(launch_nop(high), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(high));
     memset(&v, 0, sizeof v);
     code(CU(GraphKernelNodeGetAttribute)(node_at(must_end(high), 0), CU_LAUNCH_ATTRIBUTE_PRIORITY, &v), 0,
          "cuGraphKernelNodeGetAttribute(PRIORITY)");
@@ -180,9 +178,7 @@ static void null_handles(int unused)
 
     (void)unused;
     s = stream_nb();
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = nop_graph(s);
     x = must_instantiate(g);
     fact("handle.null.graph");
     code(CU(GraphLaunch)(NULL, s), 1, "cuGraphLaunch(NULL)");
@@ -227,9 +223,7 @@ static void instantiate(int unused)
 
     (void)unused;
     s = stream_nb();
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = nop_graph(s);
     fact("graph.instantiate.flags");
     code(CU(GraphInstantiateWithFlags)(&x, g, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD), 1, "UPLOAD through WithFlags");
     code(CU(GraphInstantiateWithFlags)(&x, g, 1u << 20), 1, "an unknown flag");
@@ -260,9 +254,7 @@ static void device_launch(int unused)
 
     (void)unused;
     s = stream_nb();
-    must_begin(s, GLOBAL);
-    must(launch_nop(s), "cuLaunchKernel", __FILE__, __LINE__);
-    g = must_end(s);
+    g = nop_graph(s);
     code(CU(GraphInstantiateWithFlags)(&x, g, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), 0, "instantiate DEVICE_LAUNCH");
 }
 

@@ -205,6 +205,20 @@ CUgraph must_end(CUstream s)
     return g;
 }
 
+CUgraph nop_graph(CUstream s)
+{
+    must_begin(s, GLOBAL);
+    MUST_LAUNCH(launch_nop(s));
+    return must_end(s);
+}
+
+CUgraph inc_graph(CUdeviceptr p, float v, CUstream s)
+{
+    must_begin(s, GLOBAL);
+    MUST_LAUNCH(launch_inc(p, v, s));
+    return must_end(s);
+}
+
 CUgraphExec must_instantiate(CUgraph g)
 {
     CUgraphExec x = NULL;

@@ -25,7 +25,7 @@ static void read_when(enum memory m, size_t bytes, bool second_node, float want)
     h[0] = h[last] = 11;
     must_begin(s, GLOBAL);
     if (second_node)
-        must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_spin(60, s));
     MUST(MemcpyHtoDAsync, d, h, bytes, s);
     g = must_end(s);
     if (m == REGISTERED_LATE)
@@ -35,7 +35,7 @@ static void read_when(enum memory m, size_t bytes, bool second_node, float want)
     must_run(x, s);
     value(peek(d), 22, "every launch reads anew:");
     if (!second_node)
-        must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_spin(60, s));
     h[0] = h[last] = 33;
     code(CU(GraphLaunch)(x, s), 0, "launch");
     h[0] = h[last] = 44;
@@ -92,7 +92,7 @@ static void read_registered_late(int unused)
     x = must_instantiate(must_end(s));
     must_run(x, s);
     MUST(MemHostRegister, h, 4096, 0);
-    must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(60, s));
     *h = 33;
     code(CU(GraphLaunch)(x, s), 0, "launch");
     *h = 44;
@@ -108,7 +108,7 @@ static void read_eager(int unused)
     (void)unused;
     s = stream_nb();
     d = device_new(64);
-    must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(60, s));
     code(CU(MemcpyHtoDAsync)(d, &v, sizeof v, s), 0, "cuMemcpyHtoDAsync(pageable) behind a busy kernel");
     v = 2;
     code(CU(StreamSynchronize)(s), 0, "sync");
@@ -127,10 +127,10 @@ static void written(int bytes)
     d = device_new((size_t)bytes);
     h = pages_new((size_t)bytes < 4096 ? 4096 : (size_t)bytes);
     must_begin(s, GLOBAL);
-    must(launch_inc(d, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(d, 1, s));
     MUST(MemcpyDtoHAsync, h, d, (size_t)bytes, s);
     x = must_instantiate(must_end(s));
-    must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(60, s));
     start = now_ms();
     code(CU(GraphLaunch)(x, s), 0, "launch behind a kernel of 60 ms");
     start = now_ms() - start;
@@ -167,7 +167,7 @@ static void blocks(int unused)
         MUST(MemcpyHtoDAsync, d, h, cases[i].bytes, s);
         x = must_instantiate(must_end(s));
         must_run(x, s);
-        must(launch_spin(60, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_spin(60, s));
         start = now_ms();
         code(CU(GraphLaunch)(x, s), 0, "launch behind a kernel of 60 ms");
         start = now_ms() - start;

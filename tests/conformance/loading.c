@@ -62,7 +62,7 @@ static void first_launch(int touched)
         s = stream_nb();
         busy = stream_nb();
         d = device_new(64);
-        must(launch_spin(150, busy), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_spin(150, busy));
         must_begin(s, m);
         start = now_ms();
         code(launch((CUfunction)k, s, args), 0, "first launch beside a kernel of 150 ms");

@@ -17,7 +17,7 @@ static CUgraph unpaired(CUdeviceptr *p, size_t bytes)
 {
     must_begin(s, GLOBAL);
     MUST(MemAllocAsync, p, bytes, s);
-    must(launch_inc(*p, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(*p, 1, s));
     return must_end(s);
 }
 
@@ -125,7 +125,7 @@ static void auto_free(int unused)
     code(CU(StreamSynchronize)(s), 0, "sync");
 
     fact("memory.auto_free.outlives_exec_and_graph");
-    must(launch_set(p, 7, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(p, 7, s));
     sync_all();
     code(CU(GraphExecDestroy)(x), 0, "cuGraphExecDestroy");
     code(CU(GraphDestroy)(g), 0, "cuGraphDestroy");
@@ -211,11 +211,11 @@ static CUgraph balanced(CUdeviceptr out, float v, size_t bytes, CUdeviceptr *fir
 {
     must_begin(s, GLOBAL);
     MUST(MemAllocAsync, first, bytes, s);
-    must(launch_set(*first, v, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_copy(out, *first, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(*first, v, s));
+    MUST_LAUNCH(launch_copy(out, *first, s));
     MUST(MemFreeAsync, *first, s);
     MUST(MemAllocAsync, second, MIB, s);
-    must(launch_set(*second, 4, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(*second, 4, s));
     MUST(MemFreeAsync, *second, s);
     return must_end(s);
 }
@@ -301,7 +301,7 @@ static void freed_in_another_graph(int unused)
     x = must_instantiate(g);
     fact("memory.freed_in_another_graph.captured");
     must_begin(s, GLOBAL);
-    must(launch_copy(out, p, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_copy(out, p, s));
     code(CU(MemFreeAsync)(p, s), 0, "cuMemFreeAsync in a second capture, the first never launched");
     code(CU(StreamEndCapture)(s, &h), 0, "end");
     holds("graph", h, "kernel=1 mem_free=1");
@@ -325,7 +325,7 @@ static void consumer_first(int unused)
     out = device_new(64);
     must_instantiate(unpaired(&p, MIB));
     must_begin(s, GLOBAL);
-    must(launch_copy(out, p, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_copy(out, p, s));
     MUST(MemFreeAsync, p, s);
     z = must_instantiate(must_end(s));
     code(CU(GraphLaunch)(z, s), 1, "launch the consumer with no producer before it");

@@ -39,7 +39,7 @@ PREPARE(with_graph_buffer)
 
     must_begin(e->other, RELAXED);
     MUST(MemAllocAsync, &e->graph_buffer, 4096, e->other);
-    must(launch_inc(e->graph_buffer, 1, e->other), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(e->graph_buffer, 1, e->other));
     g = must_end(e->other);
     must_run(must_instantiate(g), e->other);
 }
@@ -571,7 +571,7 @@ CALL(occupancy)
 PREPARE(with_graph)
 {
     must_begin(e->other, RELAXED);
-    must(launch_nop(e->other), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_nop(e->other));
     e->graph = must_end(e->other);
     e->node = node_at(e->graph, 0);
     e->exec = must_instantiate(e->graph);

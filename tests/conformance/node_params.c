@@ -292,7 +292,7 @@ static CUDA_KERNEL_NODE_PARAMS params;
 static void take_kernel(void)
 {
     must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
     taken();
     memset(&params, 0, sizeof params);
     MUST(GraphKernelNodeGetParams, t.node, &params);
@@ -375,9 +375,7 @@ static void handles(int unused)
     first = t.graph;
     node = t.node;
     exec = t.exec;
-    must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    other = node_at(must_end(s), 0);
+    other = node_at(inc_graph(a, 1, s), 0);
     fact("set_params.handle.of_another_graph");
     code(CU(GraphExecKernelNodeSetParams)(exec, other, &c), 1, "node of another graph of the same shape");
     fact("set_params.handle.of_a_clone");

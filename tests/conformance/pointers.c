@@ -235,7 +235,7 @@ static void graph_memory(int unused)
     MUST(MemAllocAsync, &p, 4096, s);
     fact("pointer.graph.during_capture");
     told_unknown_singly(p);
-    must(launch_inc(p, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(p, 1, s));
     x = must_instantiate(must_end(s));
     fact("pointer.graph.instantiated");
     told_unknown_singly(p);

@@ -94,7 +94,7 @@ static void clone_attributes(int unused)
     (void)unused;
     begin_facts();
     must_begin(s, RELAXED);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
     launch_with(CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority, sizeof priority, 1);
     launch_with(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &on, sizeof on, 1);
     launch_with(CF_ATTRIBUTE_CLUSTER_DIMENSION, cluster, sizeof cluster, 2);
@@ -130,7 +130,7 @@ static void clone_forms(int unused)
     memcpy(buffer + 8, &v, 4);
     must_begin(s, GLOBAL);
     must(CU(LaunchKernel)(kernel("inc"), 1, 1, 1, 1, 1, 1, 0, s, NULL, extra), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
     g = must_end(s);
     fact("rewrite.clone.arguments");
     code(CU(GraphClone)(&clone, g), 0, "cuGraphClone");
@@ -168,9 +168,7 @@ static void clone_kinds(int unused)
     holds("clone", clone, "memcpy=1 memset=1 host=1");
     told_run(clone);
 
-    must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    child = must_end(s);
+    child = inc_graph(a, 1, s);
     MUST(GraphCreate, &g, 0);
     MUST(GraphAddEmptyNode, &nodes[0], g, NULL, 0);
     MUST(GraphAddChildGraphNode, &nodes[1], g, &nodes[0], 1, child);
@@ -192,11 +190,9 @@ static void find(int unused)
     begin_facts();
     must_begin(s, GLOBAL);
     for (int i = 0; i < 4; i++)
-        must(launch_inc(a, (float)(1 << i), s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_inc(a, (float)(1 << i), s));
     g = must_end(s);
-    must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    other = must_end(s);
+    other = inc_graph(a, 1, s);
     clone = clone_of(g);
     fact("rewrite.find.foreign");
     code(CU(GraphNodeFindInClone)(&found, node_at(other, 0), clone), 1, "a node of another graph");
@@ -238,10 +234,10 @@ static void not_cloned(int unused)
 static CUgraph four(void)
 {
     must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_inc(b, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_set(a, 10, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_inc(b, 2, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
+    MUST_LAUNCH(launch_inc(b, 1, s));
+    MUST_LAUNCH(launch_set(a, 10, s));
+    MUST_LAUNCH(launch_inc(b, 2, s));
     return must_end(s);
 }
 
@@ -295,8 +291,8 @@ static void against_the_order(int unused)
     (void)unused;
     begin_facts();
     must_begin(s, GLOBAL);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_set(a, 10, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
+    MUST_LAUNCH(launch_set(a, 10, s));
     g = must_end(s);
     clone = clone_of(g);
     from[0] = in_clone(g, 0, clone), to[0] = in_clone(g, 1, clone);
@@ -319,9 +315,9 @@ static void programmatic(int unused)
     begin_facts();
     must_begin(s, RELAXED);
     MUST(MemsetD32Async, a, 0, 1, s);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, 1, s));
     launch_with(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, &on, sizeof on, 1);
-    must(launch_inc(b, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(b, 1, s));
     g = must_end(s);
     for (size_t i = 0; i < 4; i++)
         n[i] = node_at(g, i);
@@ -367,8 +363,8 @@ static void memory(int unused)
     begin_facts();
     must_begin(s, GLOBAL);
     MUST(MemAllocAsync, &p, 4096, s);
-    must(launch(kernel("inc"), s, args), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_inc(a, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch(kernel("inc"), s, args));
+    MUST_LAUNCH(launch_inc(a, 1, s));
     MUST(MemFreeAsync, p, s);
     g = must_end(s);
     n0 = node_at(g, 0);
@@ -401,9 +397,9 @@ static void replace(CUgraph clone, CUgraphNode old, float v)
 static CUgraph with_set(float v)
 {
     must_begin(s, GLOBAL);
-    must(launch_set(a, 5, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(a, 5, s));
     MUST(MemsetD32Async, a, 0, 1, s);
-    must(launch_inc(a, v, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(a, v, s));
     return must_end(s);
 }
 
@@ -556,7 +552,7 @@ static void while_recording(int unused)
     g = four();
     params_inc(&k, args);
     must_begin(other, GLOBAL);
-    must(launch_inc(b, 1, other), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(b, 1, other));
     code(CU(GraphClone)(&clone, g), 0, "cuGraphClone");
     code(CU(GraphNodeFindInClone)(&n, node_at(g, 1), clone), 0, "cuGraphNodeFindInClone");
     from = node_at(clone, 0);

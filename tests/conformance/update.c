@@ -528,7 +528,7 @@ static void queued_launch(int unused)
     must_run(x, s);
     g = capture(k_two);
     poke(a, 0);
-    must(launch_spin(40, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(40, s));
     MUST(GraphLaunch, x, s);
     code(CU(GraphExecUpdate)(x, g, &info), 0, "cuGraphExecUpdate while a launch waits behind a kernel of 40 ms");
     code(CU(StreamSynchronize)(s), 0, "sync");

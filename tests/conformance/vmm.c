@@ -62,11 +62,11 @@ static void remap(int unused)
     poke(source, 9);
     *pinned = 6;
     must_begin(s, GLOBAL);
-    must(launch_copy(out, range, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_copy(out, range, s));
     MUST(MemcpyDtoDAsync, out + 4, range + 4, 4, s);
     MUST(MemsetD32Async, range + 64, 0x40400000, 1, s);
     MUST(MemcpyDtoDAsync, range + 68, source, 4, s);
-    must(launch_set(range + 72, 8, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(range + 72, 8, s));
     MUST(MemcpyHtoDAsync, range + 76, pinned, 4, s);
     g = must_end(s);
     x = must_instantiate(g);
@@ -153,7 +153,7 @@ static void split(int unused)
     begin_facts();
     range = mapped(2 * unit, vmm_create(2 * unit));
     must_begin(s, GLOBAL);
-    must(launch_set(range + unit, 5, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_set(range + unit, 5, s));
     x = must_instantiate(must_end(s));
     must_run(x, s);
     MUST(MemUnmap, range, 2 * unit);
@@ -178,7 +178,7 @@ static void unmapped(int unused)
     h2 = vmm_create(unit);
     range = mapped(unit, h);
     must_begin(s, GLOBAL);
-    must(launch_copy(out, range, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_copy(out, range, s));
     MUST(MemcpyDtoDAsync, out, range, 4, s);
     g = must_end(s);
     fact("vmm.unmapped.instantiate");
@@ -211,7 +211,7 @@ static void unmapped_launch(int as_copy)
     if (as_copy)
         MUST(MemcpyDtoDAsync, out, range, 4, s);
     else
-        must(launch_copy(out, range, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_copy(out, range, s));
     x = must_instantiate(must_end(s));
     must_run(x, s);
     MUST(MemUnmap, range, unit);
@@ -236,8 +236,8 @@ static void queued(int remapped)
     poke(range, 1);
     poke(second, 2);
     must_begin(s, GLOBAL);
-    must(launch_spin(100, s), "cuLaunchKernel", __FILE__, __LINE__);
-    must(launch_copy(out, range, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(100, s));
+    MUST_LAUNCH(launch_copy(out, range, s));
     x = must_instantiate(must_end(s));
     must_run(x, s);
     MUST(GraphLaunch, x, s);
@@ -272,10 +272,10 @@ static void aliases(int unused)
 
     fact("vmm.alias.written_and_read");
     must_begin(s, GLOBAL);
-    must(launch_inc(count, 1, s), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_inc(count, 1, s));
     for (unsigned i = 0; i < 50; i++) {
-        must(launch_copy(one + 4 * i, count, s), "cuLaunchKernel", __FILE__, __LINE__);
-        must(launch_copy(out + 4 * i, two + 4 * i, s), "cuLaunchKernel", __FILE__, __LINE__);
+        MUST_LAUNCH(launch_copy(one + 4 * i, count, s));
+        MUST_LAUNCH(launch_copy(out + 4 * i, two + 4 * i, s));
     }
     x = must_instantiate(must_end(s));
     for (int k = 1; k <= 50; k++) {
@@ -358,7 +358,7 @@ static void waits(int unused)
     range = mapped(unit, h);
     sync_all();
     fact("vmm.waits.remap");
-    must(launch_spin(80, other), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(80, other));
     start = now_ms();
     MUST(MemUnmap, range, unit);
     vmm_map(range, unit, h);
@@ -366,7 +366,7 @@ static void waits(int unused)
     yes(start < 50, "unmap, map and access beside a kernel of 80 ms did not wait (%.1f ms)", start);
     sync_all();
     fact("vmm.waits.cuMemAlloc_and_cuMemFree");
-    must(launch_spin(80, other), "cuLaunchKernel", __FILE__, __LINE__);
+    MUST_LAUNCH(launch_spin(80, other));
     start = now_ms();
     MUST(MemAlloc, &p, 4096);
     start = now_ms() - start;

@@ -61,8 +61,7 @@ stepgraph_step *recording_checked(const char *name, uint32_t flags, uint32_t liv
     config.liveness_every = liveness_every;
     OK(stepgraph_step_begin(session, &config, &step));
     keep_step(step);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     return step;
 }
 
@@ -182,11 +181,12 @@ void free_elsewhere(CUdeviceptr memory)
     ck_assert_int_eq(f.result, CUDA_SUCCESS);
 }
 
-int take_again(CUdeviceptr address, size_t bytes)
+int take_again(CUdeviceptr address, size_t bytes, const char *test)
 {
     for (int i = 0; i < 64; i++)
         if (device_make(bytes) == address)
             return 1;
+    unit_skip(test, "this driver does not give an address out again");
     return 0;
 }
 

@@ -111,8 +111,8 @@ void *page_locked(size_t bytes); /* Freed after the test, unless the test does i
 void page_locked_drop(void *memory);
 /* By another thread, which a recording of this one does not mind. */
 void free_elsewhere(CUdeviceptr memory);
-/* Allocate until this address comes back. 0: it does not. */
-int take_again(CUdeviceptr address, size_t bytes);
+/* Allocate until this address comes back. 0: it does not, on this driver, and the test is noted as skipped. */
+int take_again(CUdeviceptr address, size_t bytes, const char *test);
 
 /* ---- what a report holds --------------------------------------------------------------------------------------------- */
 

@@ -103,8 +103,7 @@ static void whole_check(void)
     CUdeviceptr at = stepgraph_pin_address(pin);
     stepgraph_check *check = NULL;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     enqueue(&at, step, 0);
     OK(stepgraph_step_end(step));
     config.enqueue = enqueue;

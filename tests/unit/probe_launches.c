@@ -92,8 +92,7 @@ START_TEST(small_launches_and_replays_of_their_graph_give_the_same)
     ck_assert_uint_eq(after.wrapper[STEPGRAPH_KIND_KERNEL] - before.wrapper[STEPGRAPH_KIND_KERNEL],
                       (uint64_t)nodes * (unsigned)replays);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     one_step(sums);
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(step_stats(step).nodes_total, nodes);

@@ -459,13 +459,25 @@ void put_float(CUdeviceptr p, float v)
     put_bytes(p, &v, sizeof v);
 }
 
-void record(stepgraph_step *step, void (*body)(void *), void *argument)
+void begin_recording(stepgraph_step *step)
 {
     OK(stepgraph_step_prepare(step));
     OK(stepgraph_step_capture(step));
+}
+
+void record(stepgraph_step *step, void (*body)(void *), void *argument)
+{
+    begin_recording(step);
     body(argument);
     OK(stepgraph_step_end(step));
     STATE_IS(step, STEPGRAPH_STEP_READY);
+}
+
+void replayed(stepgraph_step *step, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        OK(stepgraph_step_replay(step));
+    OK(stepgraph_session_wait(session));
 }
 
 /* ---- saying what is expected ------------------------------------------------------------------------------------------- */

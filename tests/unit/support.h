@@ -174,8 +174,12 @@ void bytes_at(CUdeviceptr p, void *to, size_t bytes);
 void put_bytes(CUdeviceptr p, const void *from, size_t bytes); /* After all sessions are idle, where they can be waited for. */
 void put_float(CUdeviceptr p, float v);
 
-/* prepare, capture, `body`, end; all must succeed. */
+/* Prepare and capture. */
+void begin_recording(stepgraph_step *step);
+/* The same, `body` and end; all must succeed. */
 void record(stepgraph_step *step, void (*body)(void *), void *argument);
+/* So many replays, which are over. */
+void replayed(stepgraph_step *step, unsigned times);
 
 /* ---- saying what is expected ----------------------------------------------------------------------------------------- */
 

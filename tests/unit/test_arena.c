@@ -100,8 +100,7 @@ static stepgraph_step *recording(const char *name)
 {
     stepgraph_step *made = begin(name, STEPGRAPH_STEP_ALLOW_EMPTY);
 
-    OK(stepgraph_step_prepare(made));
-    OK(stepgraph_step_capture(made));
+    begin_recording(made);
     return made;
 }
 
@@ -596,8 +595,7 @@ START_TEST(blocks_come_and_go_while_a_step_records)
     stepgraph_step *step = begin("train", _i == 0 ? 0 : STEPGRAPH_STEP_GLOBAL);
     uint64_t t;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     for (int i = 0; i < 100; i++) {
         t = block(arena, 4, "t");
         axpb(stream, t, stepgraph_pin_address(w), 1);
@@ -642,8 +640,7 @@ START_TEST(step_replays_right_after_the_host_has_freed_its_blocks)
     uint64_t before = block(arena, 4, "before"), during, elsewhere;
     stepgraph_step *step = begin("train", 0);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     during = block(arena, 4, "during");
     axpb(stream, before, stepgraph_pin_address(w), 1);
     axpb(stream, during, before, 10);
@@ -671,8 +668,7 @@ START_TEST(arena_of_a_live_graph_cannot_go)
     uint64_t t = block(used, 4, "t");
 
     block(unused, 4, "u");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, t, 1);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_arena_destroy(used), "train");
     OK(stepgraph_step_end(step));
@@ -812,8 +808,7 @@ START_TEST(records_outlive_what_comes_after_the_recording)
 
     /* The next one begins with what is there. */
     OK(stepgraph_step_reset(step));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, p, 1);
     OK(stepgraph_arena_free(arena, later));
     inc(stream, p, 1);
@@ -853,8 +848,7 @@ START_TEST(records_of_a_failed_recording_do_not_stay)
     OK(stepgraph_arena_free(arena, p));
     p = block(arena, 256, "again");
     OK(stepgraph_step_reset(step));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     block(arena, 256, "other");
     inc(stream, p, 1);
     OK(stepgraph_step_end(step));
@@ -967,8 +961,7 @@ START_TEST(random_blocks_agree_with_all_that_ever_were)
     for (int again = 0; again < 3; again++) {
         uint32_t node = 0;
 
-        OK(stepgraph_step_prepare(step));
-        OK(stepgraph_step_capture(step));
+        begin_recording(step);
         for (int i = 0; i < 400; i++) {
             snprintf(place, sizeof place, "seed %llu, recording %d, event %d", (unsigned long long)seed_of(_i), again, i);
             one_event(of, pool, node, &seed);

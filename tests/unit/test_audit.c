@@ -10,6 +10,12 @@ static void use_pin(void)
     pin = stepgraph_pin_address(w);
 }
 
+static stepgraph_step *training(void)
+{
+    use_pin();
+    return recording("train", 0);
+}
+
 /* Let this session have seen the memory: only then can it tell later that it is gone. */
 static void seen(CUdeviceptr memory)
 {
@@ -25,12 +31,10 @@ static void seen(CUdeviceptr memory)
 START_TEST(k03_memory_without_a_pin_is_named_by_node_argument_and_kernel)
 {
     CUdeviceptr buffer = device_make(4096);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
     stepgraph_finding f;
 
-    use_pin();
-    step = recording("train", 0);
     inc(stream, pin, 1);
     axpb(stream, pin, buffer, 2);
     report = refused(step);
@@ -53,11 +57,9 @@ END_TEST
 START_TEST(k03_gradient_without_a_pin_is_named)
 {
     CUdeviceptr gradient = device_make(4);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     OK(stepgraph_step_mark(step, "backward"));
     inc(stream, gradient, 1);
     OK(stepgraph_step_mark(step, "optimizer"));
@@ -248,11 +250,9 @@ static void add_child(CUdeviceptr p)
 START_TEST(pointers_in_a_child_graph_are_found)
 {
     CUdeviceptr buffer = device_make(64);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     inc(stream, pin, 1);
     OK(stepgraph_step_mark(step, "nested"));
     add_child(buffer);
@@ -269,10 +269,8 @@ END_TEST
 
 START_TEST(child_graph_over_pins_is_replayed)
 {
-    stepgraph_step *step;
+    stepgraph_step *step = training();
 
-    use_pin();
-    step = recording("train", 0);
     add_child(pin);
     inc(stream, pin, 4);
     CLEAN(ready(step));
@@ -357,10 +355,8 @@ END_TEST
 START_TEST(memory_freed_before_anybody_met_it_is_not_seen)
 {
     CUdeviceptr buffer = device_make(65536);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
 
-    use_pin();
-    step = recording("train", 0);
     axpb(stream, pin, buffer, 1);
     free_elsewhere(buffer);
     CLEAN(ready(step));
@@ -413,10 +409,8 @@ START_TEST(adopted_pin_replaced_while_recording_is_named)
     pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, 4, "moments");
     OK(stepgraph_step_prepare(step = step_make(session, "train", 0)));
     device_drop(memory);
-    if (!take_again(memory, 65536)) {
-        unit_skip("adopted_pin_replaced_while_recording_is_named", "this driver does not give an address out again");
+    if (!take_again(memory, 65536, "adopted_pin_replaced_while_recording_is_named"))
         return;
-    }
     OK(stepgraph_step_capture(step));
     CU(MemsetD8Async(memory, 0, 4, stream));
     report = refused(step);
@@ -435,8 +429,7 @@ START_TEST(address_that_the_library_was_given_since_is_found)
     seen(buffer);
     step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     device_drop(buffer);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     axpb(stream, pin, buffer, 1);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "axpb", "arg 1", "freed");
 }
@@ -462,9 +455,7 @@ START_TEST(k05_memory_freed_after_end_is_caught_before_the_next_replay)
     CUdeviceptr buffer = device_make(65536);
     stepgraph_step *step = reading(buffer, 1);
 
-    for (int i = 0; i < 3; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 3);
     device_drop(buffer);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'train'", "node 1", "axpb", "65536 bytes", "freed",
           "keep them allocated");
@@ -478,14 +469,10 @@ START_TEST(k05_memory_freed_and_given_out_again_is_caught_before_the_next_replay
     CUdeviceptr buffer = device_make(65536);
     stepgraph_step *step = reading(buffer, 1);
 
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     device_drop(buffer);
-    if (!take_again(buffer, 65536)) {
-        unit_skip("k05_memory_freed_and_given_out_again_is_caught_before_the_next_replay",
-                  "this driver does not give an address out again");
+    if (!take_again(buffer, 65536, "k05_memory_freed_and_given_out_again_is_caught_before_the_next_replay"))
         return;
-    }
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "axpb", "given out again", "buffer id");
     ck_assert_uint_eq(step_stats(step).replays, 1);
 }
@@ -497,13 +484,10 @@ START_TEST(memory_given_out_again_is_caught_at_the_cadence)
     CUdeviceptr buffer = device_make(65536);
     stepgraph_step *step = reading(buffer, 0);
 
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     device_drop(buffer);
-    if (!take_again(buffer, 65536)) {
-        unit_skip("memory_given_out_again_is_caught_at_the_cadence", "this driver does not give an address out again");
+    if (!take_again(buffer, 65536, "memory_given_out_again_is_caught_at_the_cadence"))
         return;
-    }
     for (int i = 1; i < 64; i++)
         OK(stepgraph_step_replay(step));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "axpb", "given out again");
@@ -516,8 +500,7 @@ START_TEST(k05_workspace_that_grew_is_caught)
     CUdeviceptr workspace = device_make(65536);
     stepgraph_step *step = reading(workspace, 1);
 
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     device_drop(workspace);
     device_make(1 << 20);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "axpb", "65536 bytes", "freed");
@@ -555,8 +538,7 @@ START_TEST(sources_of_commits_are_examined_and_watched)
     step = recording_checked("again", STEPGRAPH_STEP_ALLOW_UNREGISTERED, 1);
     OK(stepgraph_pin_commit_many(session, 2, pins, from));
     ready(step);
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     device_drop(fresh);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "commit", "freed");
 }
@@ -568,11 +550,9 @@ static char pageable[4096];
 
 START_TEST(k06_batch_from_pageable_memory_is_named)
 {
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     CU(MemcpyHtoDAsync(pin, pageable, 4, stream));
     report = refused(step);
     HOLDS(report, 1, 1);
@@ -585,10 +565,8 @@ END_TEST
 
 START_TEST(result_into_pageable_memory_is_named)
 {
-    stepgraph_step *step;
+    stepgraph_step *step = training();
 
-    use_pin();
-    step = recording("train", 0);
     MORE(MemcpyDtoHAsync(pageable, pin, 4, stream));
     FOUND(refused(step), PAGEABLE, 0, "copy", NOWHERE, 0, "stepgraph_pin_read", "destination", "pageable host memory");
 }
@@ -599,11 +577,9 @@ START_TEST(copy_of_unsaid_direction_is_looked_up)
 {
     void *locked = page_locked(64);
     CUdeviceptr buffer = device_make(64);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     MORE(MemcpyAsync(pin, (CUdeviceptr)(uintptr_t)pageable, 4, stream));
     MORE(MemcpyAsync((CUdeviceptr)(uintptr_t)locked, pin, 4, stream));
     MORE(MemcpyAsync(pin, buffer, 4, stream));
@@ -618,11 +594,9 @@ END_TEST
 START_TEST(k06_batch_from_page_locked_memory_is_named)
 {
     void *batch = page_locked(4096);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     CU(MemcpyHtoDAsync(pin, batch, 4, stream));
     report = refused(step);
     HOLDS(report, 1, 1);
@@ -637,10 +611,8 @@ START_TEST(kernel_that_reads_page_locked_memory_is_named)
 {
     void *batch = page_locked(4096);
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)batch;
-    stepgraph_step *step;
+    stepgraph_step *step = training();
 
-    use_pin();
-    step = recording("train", 0);
     copyf(stream, pin, address);
     FOUND(refused(step), PAGE_LOCKED, 0, "copyf", 1, 0, "STEPGRAPH_STEP_ALLOW_HOST_MEMORY", "page-locked host memory");
 }
@@ -679,9 +651,7 @@ START_TEST(k06_freed_page_locked_memory_is_caught_before_the_very_next_replay)
 
     use_pin();
     step = copying(batch, pin);
-    for (int i = 0; i < 3; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 3);
     page_locked_drop(batch);
     if (_i == 1 && page_locked(4096) != batch) {
         unit_skip("k06_freed_page_locked_memory_is_caught_before_the_very_next_replay",
@@ -700,15 +670,10 @@ START_TEST(freed_device_side_of_a_copy_is_caught_before_the_very_next_replay)
     CUdeviceptr to = device_make(65536);
     stepgraph_step *step = copying(batch, to);
 
-    for (int i = 0; i < 3; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 3);
     device_drop(to);
-    if (_i == 1 && !take_again(to, 65536)) {
-        unit_skip("freed_device_side_of_a_copy_is_caught_before_the_very_next_replay",
-                  "this driver does not give an address out again");
+    if (_i == 1 && !take_again(to, 65536, "freed_device_side_of_a_copy_is_caught_before_the_very_next_replay"))
         return;
-    }
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "65536 bytes",
           _i == 1 ? "given out again" : "freed since");
     ck_assert_uint_eq(step_stats(step).replays, 3);
@@ -724,15 +689,10 @@ START_TEST(freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay)
 
     pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, to, 65536, "staging");
     step = copying(batch, to);
-    for (int i = 0; i < 3; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 3);
     device_drop(to);
-    if (_i == 1 && !take_again(to, 65536)) {
-        unit_skip("freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay",
-                  "this driver does not give an address out again");
+    if (_i == 1 && !take_again(to, 65536, "freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay"))
         return;
-    }
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "staging", _i == 1 ? "given out again" : "freed");
     ck_assert_uint_eq(step_stats(step).replays, 3);
 }
@@ -780,11 +740,9 @@ END_TEST
 
 START_TEST(k24_host_function_is_named)
 {
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     inc(stream, pin, 1);
     OK(stepgraph_step_mark(step, "logging"));
     CU(LaunchHostFunc(stream, no_work, NULL));
@@ -800,11 +758,9 @@ END_TEST
 START_TEST(workspace_that_the_graph_allocates_and_frees_is_no_fault)
 {
     CUdeviceptr workspace = 0;
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     MORE(MemAllocAsync(&workspace, 65536, stream));
     setv(stream, workspace + 256, 3);
     axpb(stream, pin, workspace + 256, 1);
@@ -822,11 +778,9 @@ END_TEST
 START_TEST(k09_allocation_that_outlives_the_graph_is_named)
 {
     CUdeviceptr first = 0, second = 0;
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
 
-    use_pin();
-    step = recording("train", 0);
     MORE(MemAllocAsync(&first, 4096, stream));
     MORE(MemAllocAsync(&second, 65536, stream));
     setv(stream, second, 3);
@@ -888,12 +842,10 @@ END_TEST
 START_TEST(k07_kernel_on_another_stream_is_named_with_its_stage)
 {
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     stepgraph_audit *report;
     stepgraph_finding f;
 
-    use_pin();
-    step = recording("train", 0);
     OK(stepgraph_step_mark(step, "forward"));
     counted_inc(session, NULL, pin, 1);
     OK(stepgraph_step_mark(step, "backward"));
@@ -946,8 +898,7 @@ START_TEST(synchronous_read_that_nobody_counted_is_not_seen)
     stepgraph_step *step;
     float loss = -1;
 
-    use_pin();
-    step = recording("train", 0);
+    step = training();
     inc(stream, pin, 1);
     CU(MemcpyDtoH(&loss, pin, 4));
     CLEAN(ready(step));
@@ -957,10 +908,8 @@ END_TEST
 START_TEST(set_on_another_stream_is_named)
 {
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
-    stepgraph_step *step;
+    stepgraph_step *step = training();
 
-    use_pin();
-    step = recording("train", 0);
     stepgraph_session_count(session, STEPGRAPH_KIND_SET, 2);
     CU(MemsetD8Async(pin, 1, 4, stream));
     CU(MemsetD8Async(pin, 1, 4, other));
@@ -1265,10 +1214,8 @@ START_TEST(replaced_pin_has_the_switch_of_freed_memory)
     step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_FREED);
     OK(stepgraph_step_prepare(step));
     device_drop(memory);
-    if (!take_again(memory, 65536)) {
-        unit_skip("replaced_pin_has_the_switch_of_freed_memory", "this driver does not give an address out again");
+    if (!take_again(memory, 65536, "replaced_pin_has_the_switch_of_freed_memory"))
         return;
-    }
     OK(stepgraph_step_capture(step));
     inc(stream, memory, 1);
     NOTED(ready(step), REPLACED, 0, "inc", 0, 0, "keep the memory allocated", "moments", "given out again");

@@ -819,8 +819,7 @@ static stepgraph_step *plain(stepgraph_session *of, const char *name)
 {
     stepgraph_step *step = step_make(of, name, 0);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     launch((CUstream)stepgraph_session_stream(of), kernels.nop, 1, NULL);
     OK(stepgraph_step_end(step));
     return step;

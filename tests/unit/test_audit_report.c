@@ -134,8 +134,7 @@ START_TEST(report_follows_the_recording)
     first = refused(step);
     OK(stepgraph_step_reset(step));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_audit_step(step, &report), "train", "no recording");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, pin, 1);
     CLEAN(ready(step));
     HOLDS(first, 1, 1);

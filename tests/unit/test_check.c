@@ -269,14 +269,19 @@ static void unmade(void)
     races("copies");
 }
 
+/* A step of what the enqueue callback does. */
+static void recorded_as(const char *name, uint32_t flags)
+{
+    t.step = step_make(session, name, flags);
+    begin_recording(t.step);
+    OK(t.config.enqueue(NULL, t.step, 10));
+    OK(stepgraph_step_end(t.step));
+}
+
 static void recorded_with(uint32_t flags)
 {
-    t.step = step_make(session, "train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_EMPTY);
     OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
+    recorded_as("train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_EMPTY);
     t.feeds = t.enqueues = 0;
 }
 
@@ -305,7 +310,8 @@ static stepgraph_check_pin about(const char *name)
 }
 
 #define VERDICT(want) \
-    ck_assert_msg(t.summary.verdict == (want), "%s instead of %s:\n%s", stepgraph_check_verdict_name(t.summary.verdict), #want, stepgraph_check_text(t.check))
+    ck_assert_msg(t.summary.verdict == (want), "%s instead of %s:\n%s", stepgraph_check_verdict_name(t.summary.verdict), \
+                  stepgraph_check_verdict_name(want), stepgraph_check_text(t.check))
 #define FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) != 0, "'%s' lacks %s:\n%s", name, #bit, stepgraph_check_text(t.check))
 #define NO_FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) == 0, "'%s' has %s:\n%s", name, #bit, stepgraph_check_text(t.check))
 #define SAYS(...)                                                                                                          \
@@ -315,13 +321,43 @@ static stepgraph_check_pin about(const char *name)
                       lacks(stepgraph_check_text(t.check), words_), stepgraph_check_text(t.check));                        \
     } while (0)
 
+/* Check, and this comes out. */
+static void checked_as(uint32_t want)
+{
+    checked();
+    VERDICT(want);
+}
+
+static void search_named(uint32_t node, const char *name)
+{
+    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
+    ck_assert_str_eq(t.summary.node_name, name);
+    ck_assert_uint_eq(t.summary.node, node);
+}
+
+static void replayed_once_more(uint64_t k)
+{
+    OK(feed(NULL, NULL, k));
+    replayed(t.step, 1);
+}
+
+/* What so many steps from the first make of w, and the x that the last was fed. */
+static void expect_steps(uint64_t steps, float *w, float *x)
+{
+    bytes_at(stepgraph_pin_address(t.w), w, N * sizeof *w);
+    for (uint64_t k = 10; k < 10 + steps; k++) {
+        fill_x(k, x);
+        for (int i = 0; i < N; i++)
+            w[i] = w[i] + 0.5f * x[i];
+    }
+}
+
 /* ---- right ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(right_step_is_identical)
 {
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     ck_assert_uint_eq(t.summary.steps, 3);
     ck_assert_uint_eq(t.summary.pins, 4);
     ck_assert_uint_eq(t.summary.bytes, 2 * N * 4 + 8);
@@ -350,8 +386,7 @@ START_TEST(check_leaves_no_trace)
     put_float(stepgraph_pin_address(t.loss), 123.0f);
     bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
     was = step_stats(t.step);
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
     ck_assert_mem_eq(before, after, sizeof before);
     fill_x(99, x);
@@ -377,25 +412,17 @@ START_TEST(advancing_check_does_the_steps)
     float expected[N], got[N], x[N];
 
     recorded();
-    bytes_at(stepgraph_pin_address(t.w), expected, sizeof expected);
-    for (uint64_t k = 10; k < 10 + (uint64_t)_i; k++) {
-        fill_x(k, x);
-        for (int i = 0; i < N; i++)
-            expected[i] = expected[i] + 0.5f * x[i];
-    }
+    expect_steps((uint64_t)_i, expected, x);
     t.config.flags = STEPGRAPH_CHECK_ADVANCE;
     t.config.steps = (uint32_t)_i;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     bytes_at(stepgraph_pin_address(t.w), got, sizeof got);
     ck_assert_mem_eq(expected, got, sizeof got);
     ck_assert_float_eq(pin_float(t.loss), expected[0]);
     ck_assert_uint_eq(step_stats(t.step).fresh_runs, (unsigned)_i);
     ck_assert_uint_eq(step_stats(t.step).captured_not_run, 0);
     ck_assert_uint_eq(t.counter_now, 10 + (unsigned)_i);
-    OK(feed(NULL, NULL, 13));
-    OK(stepgraph_step_replay(t.step));
-    OK(stepgraph_session_wait(session));
+    replayed_once_more(13);
 }
 END_TEST
 
@@ -405,18 +432,12 @@ START_TEST(advancing_past_a_wrong_graph_takes_the_right_step)
 
     t.skip_commit = 1;
     recorded();
-    bytes_at(stepgraph_pin_address(t.w), expected, sizeof expected);
-    for (uint64_t k = 10; k < 10 + (uint64_t)_i; k++) {
-        fill_x(k, x);
-        for (int i = 0; i < N; i++)
-            expected[i] = expected[i] + 0.5f * x[i];
-    }
+    expect_steps((uint64_t)_i, expected, x);
     t.config.flags = STEPGRAPH_CHECK_ADVANCE;
     t.config.steps = (uint32_t)_i;
     t.config.device_bytes = _i == 3 ? 3000 : 0; /* Room for two snapshots only. */
     t.config.host_bytes = _i == 3 ? 1 : 0;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     bytes_at(stepgraph_pin_address(t.w), got, sizeof got);
     ck_assert_mem_eq(expected, got, sizeof got);
     bytes_at(stepgraph_pin_address(t.x), got, sizeof got);
@@ -428,8 +449,7 @@ START_TEST(strict_feeds_are_no_obstacle)
 {
     recorded_with(STEPGRAPH_STEP_STRICT_FEEDS);
     OK(feed(NULL, NULL, 10));
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     /* The feed before the check still counts; a second replay without one does not pass. */
     OK(stepgraph_step_replay(t.step));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(t.step), "was not fed");
@@ -446,8 +466,7 @@ START_TEST(input_that_is_not_fed_begins_as_it_was)
     unread = _i ? typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32) : NULL;
     recorded();
     t.rate_once = 1;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     OK(t.config.feed(NULL, NULL, 13));
     OK(stepgraph_session_flush(session));
     bytes_at(stepgraph_pin_address(t.rate), &rate, sizeof rate);
@@ -459,8 +478,7 @@ START_TEST(output_that_looks_like_the_filling_is_written)
 {
     t.ones = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     NO_FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
 }
 END_TEST
@@ -540,8 +558,7 @@ START_TEST(k03_stale_pointer_diverges_at_the_second_step)
 
     t.stale = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     /* The first replay is right: what was left behind still holds the same. */
     ck_assert_uint_eq(t.summary.bad_step, 11);
     w = about("w");
@@ -566,8 +583,7 @@ START_TEST(k03_first_differing_element_has_both_values)
     recorded();
     put_float(stepgraph_pin_address(t.w), 8.0f);
     t.config.steps = 1;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     w = about("w");
     /* x of step 10 is 4, 7 % 11 ...: (70 % 11) - 5 = -1; 8 + 0.5 * -1 = 7.5, and without the commit 8. */
     ck_assert_uint_eq(w.element, 0);
@@ -587,8 +603,7 @@ START_TEST(k01_frozen_scalar_diverges)
 {
     t.by_value = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.bad_step, 11);
 }
 END_TEST
@@ -597,8 +612,7 @@ START_TEST(k04_input_that_is_not_refreshed_is_named)
 {
     t.feed_launched = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("x", STEPGRAPH_CHECK_DIFFERS);
     SAYS("feed 'x' does not hold the same bytes in the replay");
 }
@@ -608,8 +622,7 @@ START_TEST(k04_refused_replay_is_a_finding)
 {
     recorded_with(STEPGRAPH_STEP_STRICT_FEEDS);
     t.feed_once = 6;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.failed, 1);
     ck_assert_uint_eq(t.summary.bad_step, 10);
     SAYS("was not fed");
@@ -626,8 +639,7 @@ START_TEST(k08_output_that_only_launches_write_is_named)
     t.skip_loss = 1;
     recorded();
     t.skip_loss = 0;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("loss", STEPGRAPH_CHECK_DIFFERS);
     FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
     ck_assert_uint_eq(t.summary.outputs_unwritten, 1);
@@ -639,8 +651,7 @@ START_TEST(k28_output_that_nobody_writes_proves_nothing)
     t.skip_loss = 1;
     recorded();
     put_float(stepgraph_pin_address(t.loss), 55.0f); /* What would pass for a result. */
-    checked();
-    VERDICT(STEPGRAPH_UNPROVEN);
+    checked_as(STEPGRAPH_UNPROVEN);
     FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
     SAYS("output 'loss'", "written by nobody");
     ck_assert_float_eq(float_at(stepgraph_pin_address(t.loss)), 55.0f);
@@ -652,8 +663,7 @@ START_TEST(k28_old_scratch_does_not_pass_for_work)
 {
     t.scratch_table = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.bad_step, 10);
 }
 END_TEST
@@ -689,8 +699,7 @@ START_TEST(blocks_of_an_arena_are_the_hosts)
     t.config.enqueue = enqueue_in_arena;
     t.step = step_make(session, "train", 0);
     OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(enqueue_in_arena(NULL, t.step, 10));
     OK(stepgraph_arena_free(arena, given_back));
     OK(stepgraph_step_end(t.step));
@@ -715,13 +724,8 @@ static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64
 START_TEST(k28_step_that_changes_nothing_proves_nothing)
 {
     t.config.enqueue = enqueue_nothing;
-    t.step = step_make(session, "idle", STEPGRAPH_STEP_ALLOW_EMPTY);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_nothing(NULL, t.step, 0));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(STEPGRAPH_UNPROVEN);
+    recorded_as("idle", STEPGRAPH_STEP_ALLOW_EMPTY);
+    checked_as(STEPGRAPH_UNPROVEN);
     SAYS("nothing to compare");
 }
 END_TEST
@@ -734,8 +738,7 @@ START_TEST(step_with_noise_is_inconclusive)
 
     t.noise = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    checked_as(STEPGRAPH_INCONCLUSIVE);
     w = about("w");
     ck_assert_uint_eq(w.fault, 0);
     ck_assert(w.facts & STEPGRAPH_CHECK_UNSTEADY);
@@ -750,8 +753,7 @@ START_TEST(stale_pointer_in_a_noisy_step_is_found)
     t.noise = 1;
     t.stale = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_BEYOND);
     ck_assert_uint_eq(about("w").fault, 1);
     SAYS("fresh launches differ by");
@@ -772,13 +774,8 @@ START_TEST(stale_pointer_beside_noise_is_found)
     noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", STEPGRAPH_TYPE_F32);
     t.stale = 1;
     t.config.enqueue = enqueue_beside_noise;
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_beside_noise(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(about("w").fault, 1);
     ck_assert_uint_eq(about("noisy").fault, 0);
     FACT("noisy", STEPGRAPH_CHECK_UNSTEADY);
@@ -807,13 +804,8 @@ START_TEST(small_difference_beside_noise_counts_if_it_repeats_itself)
     noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", STEPGRAPH_TYPE_F32);
     lucky = typed(STEPGRAPH_ROLE_STATE, 4, "lucky", STEPGRAPH_TYPE_F32);
     t.config.enqueue = enqueue_lucky;
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_lucky(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(reproducible ? STEPGRAPH_DIVERGED : STEPGRAPH_INCONCLUSIVE);
+    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    checked_as(reproducible ? STEPGRAPH_DIVERGED : STEPGRAPH_INCONCLUSIVE);
     FACT("lucky", STEPGRAPH_CHECK_DIFFERS);
     ck_assert_uint_eq(about("lucky").fault, (unsigned)reproducible);
 }
@@ -830,8 +822,7 @@ START_TEST(noise_in_an_untyped_pin_asks_for_a_type)
     made_of(STEPGRAPH_TYPE_BYTES);
     t.noise = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    checked_as(STEPGRAPH_INCONCLUSIVE);
     SAYS("give the pin an element type");
 }
 END_TEST
@@ -851,8 +842,7 @@ START_TEST(k19_step_that_reads_what_an_output_held_is_named)
 {
     t.accumulate = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    checked_as(STEPGRAPH_INCONCLUSIVE);
     FACT("loss", STEPGRAPH_CHECK_OLD_VALUES);
     NO_FACT("w", STEPGRAPH_CHECK_UNSTEADY);
     SAYS("what a step reads before it writes it is a STATE");
@@ -867,8 +857,7 @@ START_TEST(rare_noise_is_no_fault)
     t.noise = 1;
     recorded();
     t.quiet = 6;
-    checked();
-    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    checked_as(STEPGRAPH_INCONCLUSIVE);
     ck_assert_uint_eq(about("w").fault, 0);
 }
 END_TEST
@@ -888,13 +877,8 @@ START_TEST(bytes_at_the_edge_of_a_value_are_no_fault)
 {
     noisy = typed(STEPGRAPH_ROLE_STATE, 4, "noisy", _i ? STEPGRAPH_TYPE_F32 : STEPGRAPH_TYPE_BYTES);
     t.config.enqueue = enqueue_edge;
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_edge(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(STEPGRAPH_INCONCLUSIVE);
+    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    checked_as(STEPGRAPH_INCONCLUSIVE);
     ck_assert_uint_eq(about("noisy").fault, 0);
 }
 END_TEST
@@ -927,11 +911,7 @@ START_TEST(float_atomics_are_inconclusive_on_a_card)
     free(values);
     t.config.enqueue = enqueue_sum;
     t.config.feed = NULL;
-    t.step = step_make(session, "sum", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_sum(NULL, t.step, 0));
-    OK(stepgraph_step_end(t.step));
+    recorded_as("sum", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     checked();
     VERDICT(t.summary.software ? STEPGRAPH_IDENTICAL : STEPGRAPH_INCONCLUSIVE);
 }
@@ -956,12 +936,16 @@ static void recorded_more(void)
     bad = device_make(64);
     t.config.enqueue = enqueue_more;
     t.config.feed = feed_more;
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     OK(feed_more(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_more(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
+    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+}
+
+static void none_out_of_range(void)
+{
+    unsigned out_of_range = 7;
+
+    bytes_at(bad, &out_of_range, sizeof out_of_range);
+    ck_assert_uint_eq(out_of_range, 0);
 }
 
 START_TEST(k04_input_that_nobody_reads_is_listed)
@@ -969,8 +953,7 @@ START_TEST(k04_input_that_nobody_reads_is_listed)
     index_pin = untyped_cell = NULL;
     unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
     recorded_more();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     FACT("unread", STEPGRAPH_CHECK_UNREAD);
     NO_FACT("x", STEPGRAPH_CHECK_UNREAD);
     ck_assert_uint_eq(t.summary.inputs, 3);
@@ -986,8 +969,7 @@ START_TEST(k04_input_that_is_read_and_not_used_is_listed)
     t.dead_read = 1;
     t.accumulate = _i;
     recorded_more();
-    checked();
-    VERDICT(_i ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL);
+    checked_as(_i ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL);
     FACT("unread", STEPGRAPH_CHECK_UNREAD);
     NO_FACT("x", STEPGRAPH_CHECK_UNREAD);
     SAYS("changes nothing when it is altered");
@@ -997,32 +979,24 @@ END_TEST
 /* An index takes only values that the host has fed: no kernel is sent out of range. */
 START_TEST(altered_index_stays_in_range)
 {
-    unsigned out_of_range = 7;
-
     unread = untyped_cell = NULL;
     index_pin = typed(STEPGRAPH_ROLE_FEED, 4, "index", STEPGRAPH_TYPE_BYTES);
     recorded_more();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     ck_assert_uint_eq(t.summary.inputs_seen, 3);
-    bytes_at(bad, &out_of_range, sizeof out_of_range);
-    ck_assert_uint_eq(out_of_range, 0);
+    none_out_of_range();
 }
 END_TEST
 
 START_TEST(input_without_another_value_is_not_altered)
 {
-    unsigned out_of_range = 7;
-
     unread = index_pin = NULL;
     untyped_cell = typed(STEPGRAPH_ROLE_CELL, 4, "row", STEPGRAPH_TYPE_I32);
     recorded_more();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     FACT("row", STEPGRAPH_CHECK_UNTRIED);
     ck_assert_uint_eq(t.summary.inputs_untried, 1);
-    bytes_at(bad, &out_of_range, sizeof out_of_range);
-    ck_assert_uint_eq(out_of_range, 0);
+    none_out_of_range();
 }
 END_TEST
 
@@ -1030,8 +1004,7 @@ START_TEST(constant_float_feed_is_altered_by_its_bits)
 {
     t.constant_feed = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     ck_assert_uint_eq(t.summary.inputs_seen, 2);
 }
 END_TEST
@@ -1044,15 +1017,10 @@ START_TEST(feeds_that_are_not_read_prove_nothing)
     (void)w;
     t.config.enqueue = enqueue_sum;
     many = device_make(MANY * sizeof(float));
-    t.step = step_make(session, "deaf", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     OK(feed(NULL, NULL, 10));
     put_float(many, 1.0f);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_sum(NULL, t.step, 0));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(STEPGRAPH_UNPROVEN);
+    recorded_as("deaf", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    checked_as(STEPGRAPH_UNPROVEN);
     FACT("x", STEPGRAPH_CHECK_UNREAD);
     SAYS("the step reads none of its feeds");
 }
@@ -1063,8 +1031,7 @@ START_TEST(k27_padding_that_reaches_a_state_is_named)
     t.fed_bytes = 5 * sizeof(float);
     t.read_padding = _i; /* Else each row of x goes into one of w, the rows behind the fifth too. */
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     FACT("x", STEPGRAPH_CHECK_PADDING);
     SAYS("what stands behind the fed bytes changes a state");
 }
@@ -1075,8 +1042,7 @@ START_TEST(k27_padding_that_stays_outside_is_not)
     unread = untyped_cell = NULL;
     index_pin = typed(STEPGRAPH_ROLE_FEED, 64, "index", STEPGRAPH_TYPE_I32); /* Only the first is read. */
     recorded_more();
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     NO_FACT("index", STEPGRAPH_CHECK_PADDING);
 }
 END_TEST
@@ -1101,19 +1067,14 @@ static void recorded_dead(void)
     drop_pin(t.loss);
     drop_pin(t.w);
     t.config.enqueue = enqueue_overwriting;
-    t.step = step_make(session, "dead", 0);
     OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_overwriting(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
+    recorded_as("dead", 0);
 }
 
 START_TEST(planted_fault_that_is_not_seen_proves_nothing)
 {
     recorded_dead();
-    checked();
-    VERDICT(STEPGRAPH_UNPROVEN);
+    checked_as(STEPGRAPH_UNPROVEN);
     ck_assert_uint_eq(t.summary.planted, 8);
     ck_assert_uint_eq(t.summary.planted_seen, 0);
     SAYS("planted fault was not seen", "8 faults planted, the last one not seen");
@@ -1141,15 +1102,25 @@ END_TEST
 /* The host copies x on a stream of its own; only a step that waits for it is right. Page-locked, so that the copy is read late. */
 static float *locked;
 
+static float *locked_x(uint64_t k)
+{
+    return locked + (k % 16) * N;
+}
+
+static void copy_x(uint64_t k)
+{
+    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked_x(k), N * sizeof(float), t.feeder));
+}
+
 static stepgraph_status feed_elsewhere(void *user, stepgraph_step *step, uint64_t k)
 {
     stepgraph_status status = feed(user, step, k);
 
     if (status == STEPGRAPH_OK) {
-        fill_x(k, locked + (k % 16) * N);
+        fill_x(k, locked_x(k));
         if (!t.feeder_waits)
             spin(t.feeder, 20); /* A slow transfer. */
-        CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+        copy_x(k);
         if (t.feeder_waits)
             CU(StreamSynchronize(t.feeder));
     }
@@ -1176,8 +1147,7 @@ START_TEST(k21_replay_that_does_not_wait_for_the_feeder_is_found)
 {
     races("off");
     recorded_elsewhere();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_DIFFERS);
     NO_FACT("w", STEPGRAPH_CHECK_ORDER); /* Replays that are waited for are wrong, too: it is the launches that are right. */
     CU(MemFreeHost(locked));
@@ -1190,8 +1160,7 @@ START_TEST(k21_host_that_overwrites_too_early_is_found)
     t.feeder_waits = 1;
     recorded_elsewhere();
     /* In front of the queued replays stands a delay, and this host overwrites x before they have read it: that is found, too. */
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("back to back");
     CU(MemFreeHost(locked));
@@ -1203,9 +1172,9 @@ static stepgraph_status feed_in_time(void *user, stepgraph_step *step, uint64_t 
 {
     stepgraph_status status = feed(user, step, k);
 
-    fill_x(k, locked + (k % 16) * N);
+    fill_x(k, locked_x(k));
     CU(StreamSynchronize(stream));
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    copy_x(k);
     nanosleep(&(struct timespec){ 0, 15000000 }, NULL);
     return status;
 }
@@ -1216,8 +1185,7 @@ START_TEST(k21_feed_that_is_in_time_as_a_rule_is_found)
     recorded_elsewhere();
     t.config.feed = feed_in_time;
     t.config.delay_ns = 100 * 1000000ull;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("do not wait for the feeding stream");
     CU(MemFreeHost(locked));
@@ -1231,10 +1199,10 @@ static stepgraph_status feed_in_order(void *user, stepgraph_step *step, uint64_t
 {
     stepgraph_status status = feed(user, step, k);
 
-    fill_x(k, locked + (k % 16) * N);
+    fill_x(k, locked_x(k));
     CU(EventRecord(read_event, stream));
     CU(StreamWaitEvent(t.feeder, read_event, 0));
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked + (k % 16) * N, N * sizeof(float), t.feeder));
+    copy_x(k);
     CU(EventRecord(fed_event, t.feeder));
     CU(StreamWaitEvent(stream, fed_event, 0));
     return status;
@@ -1246,8 +1214,7 @@ START_TEST(k21_feeder_in_order_is_identical)
     CU(EventCreate(&read_event, CU_EVENT_DISABLE_TIMING));
     recorded_elsewhere();
     t.config.feed = feed_in_order;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     CU(EventDestroy(fed_event));
     CU(EventDestroy(read_event));
     CU(MemFreeHost(locked));
@@ -1266,8 +1233,7 @@ START_TEST(k19_replay_that_hangs_is_named_and_nothing_waits)
     recorded();
     CU(MemsetD8Async(t.counter, 0, 4, stream));
     t.config.timeout_ns = 300 * 1000000ull;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.hung, 1);
     /* The last fresh launch has left the counter at 1, so the first replay hangs. */
     ck_assert_uint_eq(t.summary.bad_step, 10);
@@ -1306,8 +1272,7 @@ START_TEST(k20_replay_that_hangs_only_when_queued_is_named)
     t.config.timeout_ns = 300 * 1000000ull;
     t.config.delay_ns = 20 * 1000000ull;
     t.config.steps = (uint32_t)_i;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.hung, 1);
     ck_assert_uint_eq(t.summary.bad_step, 11);
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "hangs");
@@ -1321,8 +1286,7 @@ START_TEST(slow_replay_within_its_time_is_right)
     t.spin_ms = 50;
     recorded();
     t.config.timeout_ns = 5 * 1000000000ull;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
 }
 END_TEST
 
@@ -1347,18 +1311,13 @@ START_TEST(search_names_node_kernel_and_stage)
 {
     t.stale = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "update");
+    checked_as(STEPGRAPH_DIVERGED);
+    search_named(0, "update");
     ck_assert_str_eq(t.summary.stage, "forward");
-    ck_assert_uint_eq(t.summary.node, 0);
     SAYS("node 0  update  in stage 'forward'", "moved pointer");
     /* And the step can still be used for what it is. */
     STATE_IS(t.step, STEPGRAPH_STEP_READY);
-    OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_replay(t.step));
-    OK(stepgraph_session_wait(session));
+    replayed_once_more(10);
 }
 END_TEST
 
@@ -1366,11 +1325,8 @@ START_TEST(search_finds_a_later_node)
 {
     t.by_value = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "addn");
-    ck_assert_uint_eq(t.summary.node, 1);
+    checked_as(STEPGRAPH_DIVERGED);
+    search_named(1, "addn");
     SAYS("changing scalar");
 }
 END_TEST
@@ -1382,11 +1338,8 @@ START_TEST(search_goes_back_before_each_prefix)
     t.scratch_sum = 1;
     t.by_value = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "addn");
-    ck_assert_uint_eq(t.summary.node, 3);
+    checked_as(STEPGRAPH_DIVERGED);
+    search_named(3, "addn");
 }
 END_TEST
 
@@ -1400,11 +1353,9 @@ START_TEST(search_has_the_inputs_of_the_bad_step)
     fill_x(10, x);
     put_bytes(t.other, x, sizeof x);
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.bad_step, 11);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "update");
+    search_named(0, "update");
 }
 END_TEST
 
@@ -1418,11 +1369,9 @@ START_TEST(search_has_inputs_that_are_not_fed_again)
     put_bytes(t.other, x, sizeof x);
     recorded();
     t.rate_once = 2;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.bad_step, 10);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "update");
+    search_named(0, "update");
 }
 END_TEST
 
@@ -1431,11 +1380,9 @@ START_TEST(search_feeds_the_bad_step_before_it_is_recorded)
 {
     t.by_value = t.period = 2;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.bad_step, 11);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "addn");
+    search_named(1, "addn");
 }
 END_TEST
 
@@ -1445,16 +1392,14 @@ START_TEST(memory_that_no_pin_covers_is_suspected)
     t.skip_commit = 1;
     recorded();
     /* Every recording lacks the commit. */
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_CLEAN, "%s", stepgraph_check_text(t.check));
     ck_assert_str_eq(t.summary.cause, "");
     stepgraph_check_destroy(t.check);
     drop_step(t.step);
     t.once = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     SAYS("perhaps because of this", "once", "no pin covers");
 }
 END_TEST
@@ -1465,8 +1410,7 @@ START_TEST(search_does_without_scratch_that_moves)
     t.by_value = 1;
     t.scratch_moves = 1;
     recorded();
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
     ck_assert_uint_eq(t.summary.node, 2);
     SAYS("as far as states and outputs tell");
@@ -1478,8 +1422,7 @@ START_TEST(search_says_where_recordings_differ_in_shape)
     t.skip_commit = 1;
     recorded();
     t.skip_commit = 0;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.search, STEPGRAPH_SEARCH_UNABLE);
     SAYS("was not looked for", "other nodes");
 }
@@ -1501,17 +1444,10 @@ START_TEST(search_clones_where_nodes_cannot_be_disabled)
 {
     t.by_value = 1;
     t.config.enqueue = enqueue_with_host_function;
-    t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
     OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
-    OK(enqueue_with_host_function(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
-    ck_assert_msg(t.summary.search == STEPGRAPH_SEARCH_FOUND, "%s", stepgraph_check_text(t.check));
-    ck_assert_str_eq(t.summary.node_name, "addn");
-    ck_assert_uint_eq(t.summary.node, 2);
+    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS);
+    checked_as(STEPGRAPH_DIVERGED);
+    search_named(2, "addn");
 }
 END_TEST
 
@@ -1520,8 +1456,7 @@ START_TEST(search_can_be_left_out)
     t.stale = 1;
     recorded();
     t.config.flags = STEPGRAPH_CHECK_NO_SEARCH;
-    checked();
-    VERDICT(STEPGRAPH_DIVERGED);
+    checked_as(STEPGRAPH_DIVERGED);
     ck_assert_uint_eq(t.summary.search, STEPGRAPH_SEARCH_NONE);
     ck_assert_uint_eq(t.recordings, 1);
 }
@@ -1541,8 +1476,7 @@ START_TEST(snapshots_go_where_there_is_room)
     recorded();
     t.config.device_bytes = rooms[_i / 2].device;
     t.config.host_bytes = rooms[_i / 2].host;
-    checked();
-    VERDICT(t.stale ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
+    checked_as(t.stale ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
     ck_assert_uint_eq(t.summary.every_step, rooms[_i / 2].every);
     if (rooms[_i / 2].device == 1)
         ck_assert_uint_eq(t.summary.device_bytes, 0);
@@ -1584,8 +1518,7 @@ START_TEST(large_states_travel_through_windows)
     t.config.device_bytes = _i ? 1 : 0;
     t.config.host_bytes = 1ull << 30;
     t.config.steps = 2;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
     for (int i = 0; i < 4; i++) {
         bytes_at(stepgraph_pin_address(large[i]), got, LARGE - (size_t)i * 1000);
         ck_assert(memcmp(start, got, LARGE - (size_t)i * 1000) == 0);
@@ -1610,8 +1543,7 @@ START_TEST(callback_that_fails_is_passed_on)
     ck_assert_mem_eq(before, after, sizeof before);
     STATE_IS(t.step, STEPGRAPH_STEP_READY);
     t.fails = 0;
-    checked();
-    VERDICT(STEPGRAPH_IDENTICAL);
+    checked_as(STEPGRAPH_IDENTICAL);
 }
 END_TEST
 
@@ -1642,8 +1574,7 @@ START_TEST(bad_calls_are_refused)
     longer.known.size = sizeof longer;
     longer.bytes[sizeof longer - 1] = 1;
     FAILS(STEPGRAPH_ERR_ABI, stepgraph_check_run(t.step, &longer.known, &t.check), "newer");
-    OK(stepgraph_step_prepare(fresh));
-    OK(stepgraph_step_capture(fresh));
+    begin_recording(fresh);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), "recording");
     OK(stepgraph_step_reset(fresh));
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_get_summary(NULL, &t.summary), "NULL");

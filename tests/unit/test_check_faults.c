@@ -72,8 +72,7 @@ static void record_step(void)
 {
     step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     OK(feed(NULL, NULL, 0));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     first_recording = 1;
     OK(enqueue(NULL, step, 0));
     first_recording = 0;

@@ -431,8 +431,7 @@ START_TEST(recorded_commits_do_not_run_before_the_replay)
                   *fresh = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "fresh");
 
     put_float(stepgraph_pin_address(fresh), 7);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     OK(stepgraph_pin_commit(pin, stepgraph_pin_address(fresh)));
     OK(stepgraph_step_end(step));
     ck_assert_float_eq(pin_float(pin), 0);
@@ -537,8 +536,7 @@ START_TEST(several_lists_in_one_recording_are_kept_apart)
 
     set_make(&one, "a", 20, 200, 81);
     set_make(&two, "b", 300, 20, 82);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body_commit_many(&one);
     body_commit_many(&two);
     body_commit_each(&one);
@@ -565,8 +563,7 @@ START_TEST(arrays_of_a_recorded_commit_are_not_kept)
     set_make(&one, "p", 10, 100, 91);
     memcpy(fresh, one.fresh, sizeof fresh);
     memcpy(pin, one.pin, sizeof pin);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     OK(stepgraph_pin_commit_many(session, 10, pin, fresh));
     memset(fresh, 0x11, sizeof fresh);
     memset(pin, 0, sizeof pin);
@@ -582,8 +579,7 @@ START_TEST(refused_commit_leaves_the_recording_alive)
     stepgraph_step *step = step_make(session, "train", 0);
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, stepgraph_pin_address(pin), 1);
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_pin_commit(pin, 0), "w");
     OK(stepgraph_step_end(step));

@@ -232,8 +232,7 @@ START_TEST(drain_while_a_step_records_is_refused)
 
     reopen_with_drain(no_drain, &drains);
     step = step_make(session, "recorder", STEPGRAPH_STEP_ALLOW_EMPTY);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     stepgraph_session_count(session, STEPGRAPH_KIND_COPY, 1);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_sample(session, STEPGRAPH_SAMPLE_DRAIN, &sample), "recorder");
     ck_assert_uint_eq(drains, 0);
@@ -251,8 +250,7 @@ START_TEST(replay_counts_as_one_graph_whatever_is_in_it)
     stepgraph_step *step = step_make(session, "train", 0);
     stepgraph_sample before, after;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     for (int i = 0; i < 25; i++)
         counted_inc(session, NULL, stepgraph_pin_address(pin), 1);
     OK(stepgraph_step_end(step));
@@ -446,8 +444,7 @@ static struct escape escape_make(uint32_t flags)
     struct escape e = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"), step_make(session, "leaky", flags),
                        stream_make(CU_STREAM_NON_BLOCKING), device_make(4)};
 
-    OK(stepgraph_step_prepare(e.step));
-    OK(stepgraph_step_capture(e.step));
+    begin_recording(e.step);
     return e;
 }
 
@@ -554,8 +551,7 @@ START_TEST(only_counts_inside_the_window_are_compared)
     ck_assert_uint_eq(step_stats(e.step).counted_kernels, 1);
     stepgraph_session_count(session, STEPGRAPH_KIND_KERNEL, 100);
     OK(stepgraph_step_reset(e.step));
-    OK(stepgraph_step_prepare(e.step));
-    OK(stepgraph_step_capture(e.step));
+    begin_recording(e.step);
     counted_inc(session, NULL, stepgraph_pin_address(e.pin), 1);
     OK(stepgraph_step_end(e.step));
 }

@@ -157,8 +157,7 @@ static void body(struct world *t)
 
 static void to_capturing(struct world *t)
 {
-    OK(stepgraph_step_prepare(t->step));
-    OK(stepgraph_step_capture(t->step));
+    begin_recording(t->step);
     body(t);
 }
 
@@ -262,15 +261,13 @@ static void world_make(struct world *t, enum path path)
             spin(t->stream, 2);
         break;
     case REPLAY_FED_ADOPTED:
-        OK(stepgraph_step_prepare(t->step));
-        OK(stepgraph_step_capture(t->step));
+        begin_recording(t->step);
         inc(t->stream, t->memory, 1);
         OK(stepgraph_step_end(t->step));
         OK(stepgraph_pin_feed_f32(t->adopted, 4));
         break;
     case REPLAY_ADOPTED:
-        OK(stepgraph_step_prepare(t->step));
-        OK(stepgraph_step_capture(t->step));
+        begin_recording(t->step);
         inc(t->stream, t->memory, 1);
         OK(stepgraph_step_end(t->step));
         break;
@@ -708,8 +705,7 @@ START_TEST(failed_launch_names_the_driver_call_and_fails_the_step)
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
     stepgraph_error_info kept = STEPGRAPH_ERROR_INFO_INIT;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, stepgraph_pin_address(pin), 1);
     OK(stepgraph_step_end(step));
     driver_fails("cuGraphLaunch", 1, kinds[_i].code);

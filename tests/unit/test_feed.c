@@ -237,8 +237,7 @@ START_TEST(feed_while_recording_is_for_the_replay)
     stepgraph_step *step = step_make(session, "train", 0);
     float got;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     body_train(&t);
     OK(stepgraph_pin_feed_f32(t.rate, 2));
@@ -260,8 +259,7 @@ START_TEST(flush_while_recording_is_refused)
     stepgraph_step *step = step_make(session, "recorder", STEPGRAPH_STEP_ALLOW_EMPTY);
 
     OK(stepgraph_pin_feed_f32(cell, 1));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_flush(session), "recorder");
     OK(stepgraph_step_end(step));
     OK(stepgraph_session_flush(session));
@@ -376,8 +374,7 @@ START_TEST(subsets_fed_at_random_match_a_copy_on_the_host)
     }
     seen = pin_make(session, STEPGRAPH_ROLE_OUTPUT, total, "seen");
     step = step_make(session, "train", 0);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     for (int i = 0; i < PINS; i++)
         CU(MemcpyDtoDAsync(stepgraph_pin_address(seen) + at[i], stepgraph_pin_address(pin[i]), bytes[i], stream));
     OK(stepgraph_step_end(step));
@@ -505,8 +502,7 @@ START_TEST(all_feeds_of_a_step_travel_in_one_copy)
         snprintf(name, sizeof name, "x%d", i);
         pin[i] = pin_make(session, i % 2 ? STEPGRAPH_ROLE_CELL : STEPGRAPH_ROLE_FEED, (uint64_t)(4 + i * 3), name);
     }
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     copyf(stream, stepgraph_pin_address(out), stepgraph_pin_address(pin[n - 1]));
     OK(stepgraph_step_end(step));
     for (int k = 1; k <= 5; k++) {
@@ -774,8 +770,7 @@ START_TEST(refused_replay_keeps_what_was_fed)
     struct trainer t = trainer_make(session, 1);
     stepgraph_step *step = step_make(session, "strict", STEPGRAPH_STEP_STRICT_FEEDS);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body_train(&t);
     copyf(stream, stepgraph_pin_address(t.sum), stepgraph_pin_address(y));
     OK(stepgraph_step_end(step));

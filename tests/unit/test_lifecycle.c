@@ -6,12 +6,6 @@
 
 static stepgraph_pin *pin;
 
-static void begin_recording(stepgraph_step *step)
-{
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
-}
-
 static void body_inc(void *of)
 {
     inc(stream, stepgraph_pin_address(of), 1);
@@ -20,6 +14,16 @@ static void body_inc(void *of)
 static CUdeviceptr w(void)
 {
     return stepgraph_pin_address(pin);
+}
+
+/* A step under recording. */
+static stepgraph_step *recording(void)
+{
+    stepgraph_step *step = step_make(session, "train", 0);
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    begin_recording(step);
+    return step;
 }
 
 /* After a failure: the stream takes work, and the same step can be recorded again and is right. */
@@ -83,10 +87,8 @@ enum { FORBIDDEN = sizeof forbidden / sizeof *forbidden };
 
 START_TEST(k10_forbidden_call_is_reported_with_its_stage)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     OK(stepgraph_step_mark(step, "forward"));
     inc(stream, w(), 1);
     OK(stepgraph_step_mark(step, "backward"));
@@ -104,10 +106,8 @@ END_TEST
 
 START_TEST(forbidden_call_in_the_last_stage_is_reported_by_end)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     OK(stepgraph_step_mark(step, "forward"));
     inc(stream, w(), 1);
     OK(stepgraph_step_mark(step, "optimizer"));
@@ -119,10 +119,8 @@ END_TEST
 
 START_TEST(forbidden_call_without_marks_is_reported_by_end)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     ck_assert_int_ne(forbidden[_i].call(), CUDA_SUCCESS);
     FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train");
     works_again(step);
@@ -131,10 +129,8 @@ END_TEST
 
 START_TEST(marks_repeat_the_stage_that_broke_first)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     OK(stepgraph_step_mark(step, "forward"));
     ck_assert_int_ne(cu.CtxSynchronize(), CUDA_SUCCESS);
     FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_mark(step, "backward"), "forward");
@@ -249,8 +245,7 @@ START_TEST(empty_recording_can_be_allowed)
 
     begin_recording(step);
     OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     ck_assert_uint_eq(step_stats(step).nodes_total, 0);
 }
 END_TEST
@@ -349,10 +344,8 @@ END_TEST
 
 START_TEST(k11_default_recording_is_not_broken_by_another_threads_allocation)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     inc(stream, w(), 1);
     ck_assert_int_eq(in_thread(allocate), CUDA_SUCCESS);
     OK(stepgraph_step_end(step));
@@ -363,10 +356,8 @@ END_TEST
 
 START_TEST(device_wide_wait_of_another_thread_breaks_every_recording)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     inc(stream, w(), 1);
     ck_assert_int_ne(in_thread(synchronize_context), CUDA_SUCCESS);
     FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train");
@@ -414,11 +405,9 @@ END_TEST
 START_TEST(capture_ended_behind_our_back_is_survived)
 {
     /* The recording is gone, so there is nothing to make ready, and the stream is free already. */
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
     stepgraph_status status;
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     inc(stream, w(), 1);
     CUgraph graph = NULL;
     CUresult (*end)(CUstream, CUgraph *);
@@ -562,8 +551,7 @@ START_TEST(step_of_another_session_can_be_destroyed_while_one_records)
     stepgraph_step *old = step_make(other, "old", 0), *recorder = step_make(session, "recorder", 0);
 
     pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    OK(stepgraph_step_prepare(old));
-    OK(stepgraph_step_capture(old));
+    begin_recording(old);
     inc(stepgraph_session_stream(other), stepgraph_pin_address(theirs), 1);
     OK(stepgraph_step_end(old));
     begin_recording(recorder);
@@ -647,10 +635,8 @@ END_TEST
 
 START_TEST(failed_recordings_and_refused_replays_are_not_counted)
 {
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    begin_recording(step);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "");
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "");
     ck_assert_uint_eq(step_stats(step).captures, 0);
@@ -695,12 +681,9 @@ START_TEST(k18_output_is_that_of_the_last_replay_when_it_is_read)
 {
     stepgraph_pin *loss = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 4, "loss");
     CUdeviceptr by_hand = device_make(4);
-    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_step *step = recording();
     float read;
 
-    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
     inc(stream, stepgraph_pin_address(pin), 1);
     axpb(stream, stepgraph_pin_address(loss), stepgraph_pin_address(pin), 0.5f);
     OK(stepgraph_step_end(step));
@@ -860,8 +843,7 @@ static struct doomed doomed_make(int own_context)
     d.begun = step_make(d.session, "begun", 0);
     d.prepared = step_make(d.session, "prepared", 0);
     p = stepgraph_pin_address(d.pin);
-    OK(stepgraph_step_prepare(d.ready));
-    OK(stepgraph_step_capture(d.ready));
+    begin_recording(d.ready);
     OK(counted(d.session, NULL, its.inc, (void *[]){&p, &v}));
     OK(stepgraph_step_end(d.ready));
     OK(stepgraph_step_replay(d.ready));

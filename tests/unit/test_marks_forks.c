@@ -172,8 +172,7 @@ START_TEST(nodes_of_a_recording_are_split_by_stage)
     stepgraph_stage stage[8];
     uint64_t sum = 0;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     count(1);
     OK(stepgraph_step_mark(step, "forward"));
     count(2);
@@ -197,8 +196,7 @@ START_TEST(marks_add_no_nodes)
 {
     stepgraph_step *step = setup_step(STEPGRAPH_STEP_TIMING);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     OK(stepgraph_step_mark(step, "a"));
     count(1);
     OK(stepgraph_step_mark(step, "b"));
@@ -364,8 +362,7 @@ START_TEST(forked_recording_equals_the_fresh_run)
     for (int i = 0; i < 3; i++)
         put_float(stepgraph_pin_address(i == 0 ? t.a : i == 1 ? t.b : t.c), 0);
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     forked_body(&t);
     OK(stepgraph_step_end(t.step));
     ck_assert_uint_eq(step_stats(t.step).nodes[STEPGRAPH_KIND_KERNEL], 4);
@@ -398,8 +395,7 @@ START_TEST(stream_may_be_forked_again_after_its_join)
 {
     struct two t = two_make(0);
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     for (int i = 0; i < 5; i++) {
         OK(stepgraph_step_fork(t.step, t.side, "side"));
         inc(t.side, stepgraph_pin_address(t.b), 1);
@@ -416,8 +412,7 @@ START_TEST(two_side_streams_are_kept_apart)
     struct two t = two_make(0);
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(stepgraph_step_fork(t.step, t.side, "left"));
     OK(stepgraph_step_fork(t.step, other, "right"));
     inc(t.side, stepgraph_pin_address(t.a), 1);
@@ -439,8 +434,7 @@ static void streams_work_again(struct two *t)
     OK(stepgraph_step_reset(t->step));
     inc(t->side, stepgraph_pin_address(t->b), 1);
     CU(StreamSynchronize(t->side));
-    OK(stepgraph_step_prepare(t->step));
-    OK(stepgraph_step_capture(t->step));
+    begin_recording(t->step);
     forked_body(t);
     OK(stepgraph_step_end(t->step));
     OK(stepgraph_step_replay(t->step));
@@ -453,8 +447,7 @@ START_TEST(k12_unjoined_side_stream_is_named)
     CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
     stepgraph_status status;
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(stepgraph_step_fork(t.step, other, "joined.one"));
     OK(stepgraph_step_fork(t.step, t.side, "copy.stream"));
     if (_i == 0) /* Without work it would pass the driver. */
@@ -477,8 +470,7 @@ START_TEST(work_after_the_join_is_refused)
     struct two t = two_make(0);
     stepgraph_status status;
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(stepgraph_step_fork(t.step, t.side, "late.stream"));
     inc(t.side, stepgraph_pin_address(t.b), 1);
     OK(stepgraph_step_join(t.step, t.side));
@@ -494,8 +486,7 @@ START_TEST(recording_with_forks_can_be_reset_or_destroyed)
 {
     struct two t = two_make(0);
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     OK(stepgraph_step_fork(t.step, t.side, "side"));
     inc(t.side, stepgraph_pin_address(t.b), 1);
     if (_i == 0) {
@@ -512,8 +503,7 @@ START_TEST(bad_forks_and_joins_are_refused_and_harmless)
 {
     struct two t = two_make(0);
 
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     inc(stream, stepgraph_pin_address(t.a), 1);
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, stream, "own"), "forked");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_fork(t.step, NULL, "legacy"), "legacy");

@@ -209,8 +209,7 @@ START_TEST(pin_cannot_be_made_while_a_step_records)
     stepgraph_pin_config config = pin_config(STEPGRAPH_ROLE_STATE, 4, "late");
     stepgraph_step *step = step_make(session, "recorder", STEPGRAPH_STEP_ALLOW_EMPTY);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     CREATE_FAILS(STEPGRAPH_ERR_STATE, &config, "recorder");
     /* The recording has not suffered. */
     OK(stepgraph_step_end(step));
@@ -451,8 +450,7 @@ START_TEST(neither_reads_nor_writes_while_a_step_records)
     stepgraph_step *step = step_make(session, "recorder", 0);
     float v = 5;
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body_inc(pin);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(pin, &v, 4), "recorder");
     ck_assert_float_eq(v, 5);
@@ -488,8 +486,7 @@ START_TEST(other_pins_can_be_read_before_the_first_replay)
     float v = -1;
 
     OK(stepgraph_pin_write(state, &(float){3}, 4));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     copyf(stream, stepgraph_pin_address(loss), stepgraph_pin_address(state));
     OK(stepgraph_step_end(step));
     OK(stepgraph_pin_read(state, &v, 4));
@@ -561,8 +558,7 @@ START_TEST(pin_used_at_its_last_byte_only_counts_as_used)
     stepgraph_pin *pin = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 1024, "tail");
     stepgraph_step *step = step_make(session, "train", 0);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     CU(MemsetD8Async(p + 1023, 9, 1, stream));
     OK(stepgraph_step_end(step));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_destroy(pin), "tail", "train");
@@ -574,8 +570,7 @@ START_TEST(pin_cannot_go_while_a_step_records)
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
     stepgraph_step *step = step_make(session, "recorder", STEPGRAPH_STEP_ALLOW_EMPTY);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_destroy(pin), "recorder");
     OK(stepgraph_step_end(step));
     drop_pin(pin);
@@ -648,20 +643,26 @@ static stepgraph_step *step_looking_every(uint32_t every, const char *name)
     return step;
 }
 
+/* Replayed once. */
+static stepgraph_step *adding_to_both(stepgraph_pin *a, stepgraph_pin *b)
+{
+    stepgraph_step *step = step_looking_every(1, "train");
+
+    begin_recording(step);
+    body_inc(a);
+    body_inc(b);
+    OK(stepgraph_step_end(step));
+    replayed(step, 1);
+    return step;
+}
+
 START_TEST(freed_adopted_memory_is_named_before_the_replay)
 {
     CUdeviceptr p = device_make(1 << 20);
     stepgraph_pin *own = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "own"),
                   *pin = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 1 << 20, "adopted.weight");
-    stepgraph_step *step = step_looking_every(1, "train");
+    stepgraph_step *step = adding_to_both(own, pin);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
-    body_inc(own);
-    body_inc(pin);
-    OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
     device_drop(p);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "adopted.weight", "freed");
     STATE_IS(step, STEPGRAPH_STEP_FAILED);
@@ -693,15 +694,8 @@ START_TEST(adopted_memory_replaced_at_the_same_address_is_named_before_the_repla
     CUdeviceptr p = device_make(1 << 21);
     stepgraph_pin *own = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "own"),
                   *pin = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 1 << 21, "adopted.weight");
-    stepgraph_step *step = step_looking_every(1, "train");
+    stepgraph_step *step = adding_to_both(own, pin);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
-    body_inc(own);
-    body_inc(pin);
-    OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
     if (!replace_at(p, 1 << 21)) {
         unit_skip("adopted_memory_replaced_at_the_same_address_is_named_before_the_replay (its last part)",
                   "this driver does not hand the address out again");
@@ -723,9 +717,7 @@ START_TEST(replaced_memory_is_found_within_the_cadence)
     stepgraph_status status = STEPGRAPH_OK;
 
     record(step, body_inc, pin);
-    for (int i = 0; i < 7; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 7);
     if (!replace_at(p, 1 << 21)) {
         unit_skip("replaced_memory_is_found_within_the_cadence (its last part)",
                   "this driver does not hand the address out again");
@@ -805,8 +797,7 @@ START_TEST(adopted_memory_freed_between_prepare_and_end_is_named_at_end)
     stepgraph_status status;
 
     device_drop(p);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body_inc(pin);
     status = stepgraph_step_end(step);
     if (status == STEPGRAPH_OK)

@@ -232,8 +232,7 @@ START_TEST(many_pins_cannot_be_made_while_a_step_records)
     stepgraph_step *step = step_make(session, "recorder", STEPGRAPH_STEP_ALLOW_EMPTY);
 
     describe(60);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     MANY_FAIL(STEPGRAPH_ERR_STATE, 60, "recorder");
     OK(stepgraph_step_end(step));
 }

@@ -121,8 +121,7 @@ START_TEST(unpinned_parameter_is_refused_by_kernel_and_argument)
     CUdeviceptr buffer[STEPS + 1];
 
     four_buffers(buffer);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     axpb(stream, buffer[1], buffer[0], -delta[0]);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "train", "axpb", "arg", "0", "1");
     STATE_IS(step, STEPGRAPH_STEP_FAILED);
@@ -140,8 +139,7 @@ START_TEST(unpinned_graph_over_three_steps_is_wrong)
     four_buffers(buffer);
     fresh = fresh_steps(buffer, 0);
     four_buffers(buffer);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     axpb(stream, buffer[1], buffer[0], -delta[0]); /* Its addresses, and its delta, are now in the graph for good. */
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(step_stats(step).unregistered, 2);
@@ -165,8 +163,7 @@ START_TEST(pinned_graph_over_the_same_three_steps_is_right)
 
     four_buffers(buffer);
     fresh = fresh_steps(buffer, 0);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     update(stream, stepgraph_pin_address(next), stepgraph_pin_address(w), stepgraph_pin_address(change),
            stepgraph_pin_address(rate), 1);
     OK(stepgraph_pin_commit(w, stepgraph_pin_address(next)));
@@ -198,8 +195,7 @@ START_TEST(recording_again_is_refused_until_reset_and_prepare)
     put_float(p, 0);
 
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_capture(step), "train", "prepare");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, p, 1);
     OK(stepgraph_step_end(step));
     OK(stepgraph_step_replay(step));
@@ -209,8 +205,7 @@ START_TEST(recording_again_is_refused_until_reset_and_prepare)
 
     OK(stepgraph_step_reset(step));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_capture(step), "train", "prepare");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, p, 10);
     OK(stepgraph_step_end(step));
     OK(stepgraph_step_replay(step));
@@ -262,8 +257,7 @@ START_TEST(pinned_parameters_are_exact_over_eight_steps_for_one_launch)
     }
 
     /* Recorded once. */
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     for (int j = 0; j < PARAMETERS; j++) {
         CUdeviceptr d = fresh[j], p = stepgraph_pin_address(w[j]), in = stepgraph_pin_address(x), r = stepgraph_pin_address(rate);
         int n = N;

@@ -133,8 +133,7 @@ static stepgraph_step *record_begin(const char *name, uint32_t flags)
 {
     stepgraph_step *step = begin(name, flags);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     return step;
 }
 
@@ -779,6 +778,15 @@ static void drawn_bytes(unsigned char *to)
         bytes_at(drawn.at[i], to + i * BYTES, BYTES);
 }
 
+/* What three replays leave. */
+static void drawn_replayed(stepgraph_step *step, unsigned char *to)
+{
+    drawn_fill();
+    for (int k = 0; k < 3; k++)
+        OK(stepgraph_step_replay(step));
+    drawn_bytes(to);
+}
+
 START_TEST(relaxed_replays_give_what_launches_give)
 {
     static const uint32_t lanes[] = {1, 2, 4, 8, 16, 0};
@@ -792,14 +800,10 @@ START_TEST(relaxed_replays_give_what_launches_give)
         drawn_body();
     drawn_bytes(wanted);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     drawn_body();
     OK(stepgraph_step_end(step));
-    drawn_fill();
-    for (int k = 0; k < 3; k++)
-        OK(stepgraph_step_replay(step));
-    drawn_bytes(got);
+    drawn_replayed(step, got);
     ck_assert_msg(memcmp(got, wanted, sizeof got) == 0, "the step as it was recorded is not what was launched");
     for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
         s = relax_to(step, lanes[i]);
@@ -809,10 +813,7 @@ START_TEST(relaxed_replays_give_what_launches_give)
             ck_assert_int_eq(s.identical, 1);
         ck_assert_uint_le(s.path_unused, s.path_needed);
         ck_assert_uint_le(s.path_needed, s.path_recorded);
-        drawn_fill();
-        for (int k = 0; k < 3; k++)
-            OK(stepgraph_step_replay(step));
-        drawn_bytes(got);
+        drawn_replayed(step, got);
         for (size_t k = 0; k < sizeof got; k++)
             if (got[k] != wanted[k])
                 ck_abort_msg("on %u lanes byte %zu is %02x instead of %02x", lanes[i], k, got[k], wanted[k]);
@@ -836,8 +837,7 @@ START_TEST(all_is_put_back_after_timing)
     OK(stepgraph_arena_alloc(drawn.arena, 4096, "the host's", &held));
     memset(kept_before, 0x5a, sizeof kept_before);
     put_bytes(held, kept_before, sizeof kept_before);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     drawn_body();
     inc(stream, held + 64, 1);
     OK(stepgraph_step_end(step));
@@ -1011,6 +1011,17 @@ static void planted_step(void)
     inc(stream, a, 0.25f);
 }
 
+static stepgraph_step *planted_recorded(void)
+{
+    stepgraph_step *step;
+
+    planted_make();
+    step = record_begin("planted", 0);
+    planted_step();
+    OK(stepgraph_step_end(step));
+    return step;
+}
+
 static stepgraph_status enqueue_planted(void *user, stepgraph_step *step, uint64_t k)
 {
     (void)user;
@@ -1037,12 +1048,8 @@ static stepgraph_check_summary check_planted(stepgraph_step *step)
 START_TEST(check_of_a_relaxed_step_says_that_the_order_may_be_to_blame)
 {
     stepgraph_check_summary s;
-    stepgraph_step *step;
+    stepgraph_step *step = planted_recorded();
 
-    planted_make();
-    step = record_begin("planted", 0);
-    planted_step();
-    OK(stepgraph_step_end(step));
     relax_to(step, 4);
     s = check_planted(step);
     ck_assert_uint_eq(s.verdict, STEPGRAPH_DIVERGED);
@@ -1062,10 +1069,7 @@ START_TEST(table_of_addresses_is_caught_by_the_bytes)
     stepgraph_relax_summary s;
     stepgraph_step *step;
 
-    planted_make();
-    step = record_begin("planted", 0);
-    planted_step();
-    OK(stepgraph_step_end(step));
+    step = planted_recorded();
     s = relax_to(step, 0);
     ck_assert_uint_eq(s.lanes, 0);
     ck_assert_int_eq(s.identical, 0);
@@ -1568,8 +1572,7 @@ START_TEST(bad_calls_are_refused)
 
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(NULL, NULL, NULL), "NULL");
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "bad", "READY");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "bad", "recording");
     OK(stepgraph_step_reset(step));
     step = two_lanes();
@@ -1657,8 +1660,7 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
             ck_assert_int_ne(status, STEPGRAPH_OK);
             drawn_fill();
             OK(stepgraph_step_reset(step));
-            OK(stepgraph_step_prepare(step));
-            OK(stepgraph_step_capture(step));
+            begin_recording(step);
             drawn_body();
             OK(stepgraph_step_end(step));
             continue;

@@ -261,8 +261,7 @@ START_TEST(wait_while_a_step_records_is_refused_and_harmless)
 {
     stepgraph_step *step = step_make(session, "s", STEPGRAPH_STEP_ALLOW_EMPTY);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_wait(session), "'s'", "record");
     OK(stepgraph_step_end(step));
 }
@@ -329,11 +328,9 @@ static void fail_and_record(void)
     stepgraph_step *step = step_make(session, "logged", STEPGRAPH_STEP_ALLOW_EMPTY);
 
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_capture(step), "prepare");
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     OK(stepgraph_step_end(step));
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     drop_step(step);
 }
 

@@ -147,9 +147,7 @@ static void same_as_calls(stepgraph_step *step, void (*body)(void *), int replay
     bytes_at(memory, wanted, BYTES);
     ck_assert_msg(memcmp(wanted, image, BYTES) != 0, "the calls change nothing");
     fill_with_noise(image);
-    for (int i = 0; i < replays; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, replays);
     bytes_at(memory, got, BYTES);
     for (size_t i = 0; i < BYTES; i++)
         if (got[i] != wanted[i])
@@ -360,8 +358,7 @@ START_TEST(sets_of_a_graph_that_allocates_stay)
     CUdeviceptr p;
 
     memory_make();
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     MORE(MemAllocAsync(&p, 4096, stream));
     CU(MemsetD8Async(p, 1, 64, stream));
     CU(MemsetD8Async(memory, 2, 64, stream));
@@ -370,8 +367,7 @@ START_TEST(sets_of_a_graph_that_allocates_stay)
     ck_assert_uint_eq(stats_of(step).nodes[STEPGRAPH_KIND_SET], 2);
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
     SAID("step 'allocates'", "2 of 2 sets", "allocates or frees memory");
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
 }
 END_TEST
 
@@ -387,8 +383,7 @@ START_TEST(sets_in_a_child_graph_stay)
     size_t n;
 
     memory_make();
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     CU(MemsetD8Async(memory, 2, 64, other));
     inc(other, memory + 64, 1);
@@ -402,9 +397,7 @@ START_TEST(sets_in_a_child_graph_stay)
     ck_assert_uint_eq(stats_of(step).nodes[STEPGRAPH_KIND_SET], 2);
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 1);
     SAID("1 of 2 sets", "in a child graph");
-    for (int i = 0; i < 2; i++)
-        OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 2);
     ck_assert_float_eq(float_at(memory + 64), 1);
 }
 END_TEST
@@ -414,14 +407,12 @@ START_TEST(set_of_host_memory_stays)
     stepgraph_step *step = step_make(session, "host", STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
     unsigned char *host = page_locked(4096);
 
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     CU(MemsetD8Async((CUdeviceptr)(uintptr_t)host, 7, 64, stream));
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
     SAID("1 of 1 sets", "not known to be of this device and context");
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     ck_assert_uint_eq(host[63], 7);
 }
 END_TEST
@@ -432,13 +423,11 @@ START_TEST(set_of_memory_outside_the_pins_is_launched_as_a_kernel)
     unsigned char got[64];
 
     memory = device_make(BYTES);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     CU(MemsetD8Async(memory, 7, 64, stream));
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 1);
-    OK(stepgraph_step_replay(step));
-    OK(stepgraph_session_wait(session));
+    replayed(step, 1);
     bytes_at(memory, got, sizeof got);
     ck_assert_uint_eq(got[63], 7);
 }
@@ -457,8 +446,7 @@ START_TEST(set_of_another_context_stays)
     CU(CtxCreate(&other, 0, device));
     CU(MemAlloc(&theirs, 4096));
     CU(CtxSetCurrent(before));
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     CU(MemsetD8Async(theirs, 7, 64, stream));
     OK(stepgraph_step_end(step));
     ck_assert_uint_eq(stats_of(step).sets_as_kernels, 0);
@@ -482,8 +470,7 @@ START_TEST(set_of_a_strange_value_stays)
 
     memory_make();
     set.dst = memory;
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     MORE(StreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, &n));
     SET(GraphAddMemsetNode(&node, graph, dependencies, n, &set, stepgraph_session_context(session)));
     MORE(StreamUpdateCaptureDependencies(stream, &node, 1, 1));
@@ -623,8 +610,7 @@ START_TEST(rewriting_that_fails_leaves_what_was_recorded)
     unsigned long before, calls;
 
     memory_make();
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     six_sets(NULL);
     before = driver_calls(rewriting[_i]);
     OK(stepgraph_step_end(step));
@@ -633,8 +619,7 @@ START_TEST(rewriting_that_fails_leaves_what_was_recorded)
     for (unsigned nth = 1; nth <= calls; nth++) {
         stepgraph_status status;
         OK(stepgraph_step_reset(step));
-        OK(stepgraph_step_prepare(step));
-        OK(stepgraph_step_capture(step));
+        begin_recording(step);
         six_sets(NULL);
         said[0] = '\0';
         driver_fails(rewriting[_i], nth, CUDA_ERROR_UNKNOWN);
@@ -656,8 +641,7 @@ START_TEST(driver_that_does_not_clone_leaves_what_was_recorded)
     stepgraph_step *step = step_make(session, "fails", 0);
 
     memory_make();
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     six_sets(NULL);
     driver_fails("cuGraphClone", 1, CUDA_ERROR_NOT_SUPPORTED);
     OK(stepgraph_step_end(step));

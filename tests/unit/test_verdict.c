@@ -33,8 +33,7 @@ static void runs(unsigned times, unsigned launches, unsigned commits)
 
 static void record_and_replay(unsigned launches, unsigned commits, unsigned times)
 {
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body(launches, commits);
     OK(stepgraph_step_end(step));
     while (times--)
@@ -123,8 +122,7 @@ START_TEST(counter_that_was_never_wired_is_missing)
         inc(stream, stepgraph_pin_address(pin), 1);
         OK(stepgraph_step_run_end(step));
     }
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     inc(stream, stepgraph_pin_address(pin), 1);
     OK(stepgraph_step_end(step));
     for (int i = 0; i < 3; i++)
@@ -291,8 +289,7 @@ START_TEST(many_pins_in_one_launch_cost_one)
         OK(stepgraph_pin_commit_many(session, 20, many, fresh));
         OK(stepgraph_step_run_end(step));
     }
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     body(10, 0);
     OK(stepgraph_pin_commit_many(session, 20, many, fresh));
     OK(stepgraph_step_end(step));
@@ -387,8 +384,7 @@ START_TEST(device_time_of_a_replay_is_that_of_its_kernels)
     stepgraph_verdict v;
 
     setup_step(STEPGRAPH_STEP_TIMING);
-    OK(stepgraph_step_prepare(step));
-    OK(stepgraph_step_capture(step));
+    begin_recording(step);
     spin(stream, 20);
     OK(stepgraph_step_end(step));
     for (int i = 0; i < 3; i++)
@@ -397,6 +393,23 @@ START_TEST(device_time_of_a_replay_is_that_of_its_kernels)
     ck_assert_uint_eq(v.timed_replays, 3);
     ck_assert_double_ge(v.device_us_replay, 19000);
     ck_assert_double_ge(v.step_us_replay, 19000);
+}
+END_TEST
+
+START_TEST(nothing_is_judged_while_recording)
+{
+    stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
+    stepgraph_stage stage = STEPGRAPH_STAGE_INIT;
+
+    setup_step(STEPGRAPH_STEP_TIMING);
+    runs(3, 5, 0);
+    begin_recording(step);
+    body(5, 0);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_get_verdict(step, &v), "cannot be judged", "recording");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_get_stage(step, 0, &stage), "cannot be collected", "recording");
+    OK(stepgraph_step_end(step));
+    OK(stepgraph_step_get_verdict(step, &v));
+    OK(stepgraph_step_get_stage(step, 0, &stage));
 }
 END_TEST
 
@@ -443,6 +456,7 @@ static Suite *make(void)
     tcase_add_test(timing, timing_does_not_change_the_result);
     add_controlled_test(timing, untimed_steps_read_no_clock_and_record_no_event);
     tcase_add_test(timing, device_time_of_a_replay_is_that_of_its_kernels);
+    tcase_add_test(timing, nothing_is_judged_while_recording);
     tcase_add_test(timing, verdict_is_filled_up_to_its_size);
     return suite;
 }

@@ -94,8 +94,7 @@ static void reads(uint16_t argument, const stepgraph_pin *pin)
 static void begin_with(uint32_t flags)
 {
     t.step = step_make(session, "train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
 }
 
 static void begin(void)
@@ -150,15 +149,20 @@ static stepgraph_status try(void)
     return status;
 }
 
+static void summarised(void)
+{
+    t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
+    OK(stepgraph_verify_get_summary(t.report, &t.summary));
+    if (getenv("SHOW") != NULL)
+        puts(stepgraph_verify_text(t.report));
+}
+
 static void verify(void)
 {
     stepgraph_verify_destroy(t.report);
     t.report = NULL;
     OK(try());
-    t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
-    OK(stepgraph_verify_get_summary(t.report, &t.summary));
-    if (getenv("SHOW") != NULL)
-        puts(stepgraph_verify_text(t.report));
+    summarised();
 }
 
 static stepgraph_verify_finding finding(uint32_t index)
@@ -260,6 +264,25 @@ static void three(void)
     a = filled(STEPGRAPH_ROLE_STATE, "a", 1);
     b = filled(STEPGRAPH_ROLE_STATE, "b", 100);
     c = filled(STEPGRAPH_ROLE_OUTPUT, "c", 1000);
+}
+
+/* Nodes that write or read where a table points, which nothing says. */
+static void to_table(const stepgraph_pin *table, const stepgraph_pin *from)
+{
+    CUdeviceptr p = stepgraph_pin_address(table), s = stepgraph_pin_address(from);
+
+    node(hidden("to_table"), 1, (void *[]){&p, &s});
+    reads(0, table);
+    reads(1, from);
+}
+
+static void from_table(const stepgraph_pin *into, const stepgraph_pin *table)
+{
+    CUdeviceptr p = stepgraph_pin_address(into), q = stepgraph_pin_address(table);
+
+    node(hidden("from_table"), 1, (void *[]){&p, &q});
+    writes(0, into);
+    reads(1, table);
 }
 
 static void clean_step(void)
@@ -458,18 +481,13 @@ END_TEST
 
 START_TEST(write_through_a_table_is_found)
 {
-    CUdeviceptr p, s;
     stepgraph_pin *table;
 
     three();
     table = table_of("table", stepgraph_pin_address(b) + 20, 0);
     begin();
     plain_add(a, 1);
-    p = stepgraph_pin_address(table);
-    s = stepgraph_pin_address(a);
-    node(hidden("to_table"), 1, (void *[]){&p, &s});
-    reads(0, table);
-    reads(1, a);
+    to_table(table, a);
     plain_add(c, 1);
     end();
     verify();
@@ -481,7 +499,6 @@ END_TEST
 /* On this data it leaves every byte as it was. */
 START_TEST(write_of_the_same_bytes_is_found_over_filled_memory)
 {
-    CUdeviceptr p, s;
     stepgraph_pin *table;
     float same, unfilled;
 
@@ -491,11 +508,7 @@ START_TEST(write_of_the_same_bytes_is_found_over_filled_memory)
     memset(&unfilled, 0xff, sizeof unfilled);
     put_bytes(stepgraph_pin_address(a), &same, sizeof same);
     begin();
-    p = stepgraph_pin_address(table);
-    s = stepgraph_pin_address(a);
-    node(hidden("to_table"), 1, (void *[]){&p, &s});
-    reads(0, table);
-    reads(1, a);
+    to_table(table, a);
     plain_add(c, 1);
     end();
     verify();
@@ -521,18 +534,13 @@ static float nan_sum(float v)
 
 START_TEST(read_through_a_table_is_found)
 {
-    CUdeviceptr p, q;
     stepgraph_pin *table;
 
     three();
     table = table_of("table", stepgraph_pin_address(b) + 8, 0);
     begin();
     plain_add(c, 1);
-    p = stepgraph_pin_address(a);
-    q = stepgraph_pin_address(table);
-    node(hidden("from_table"), 1, (void *[]){&p, &q});
-    writes(0, a);
-    reads(1, table);
+    from_table(a, table);
     plain_add(a, 1);
     plain_add(c, 1);
     end();
@@ -547,19 +555,14 @@ START_TEST(many_hidden_reads_are_all_found)
 {
     enum { READERS = 20 };
     unsigned exact = 0, drifting = 0;
-    CUdeviceptr p, q;
+    CUdeviceptr p;
     stepgraph_pin *table;
 
     three();
     table = table_of("table", stepgraph_pin_address(b) + 8, 0);
     begin();
-    p = stepgraph_pin_address(a);
-    q = stepgraph_pin_address(table);
-    for (int i = 0; i < READERS; i++) {
-        node(hidden("from_table"), 1, (void *[]){&p, &q});
-        writes(0, a);
-        reads(1, table);
-    }
+    for (int i = 0; i < READERS; i++)
+        from_table(a, table);
     p = stepgraph_pin_address(c);
     node(hidden("drift"), 1, (void *[]){&p});
     declare(0, p, 4, true);
@@ -736,21 +739,13 @@ END_TEST
 /* Both nodes write `c` through tables, and nothing says so: the edge between them is missing. */
 static void missing_edge(void)
 {
-    CUdeviceptr p, s;
     stepgraph_pin *table;
 
     three();
     table = table_of("table", stepgraph_pin_address(c), 0);
     begin();
-    p = stepgraph_pin_address(table);
-    s = stepgraph_pin_address(a);
-    node(hidden("to_table"), 1, (void *[]){&p, &s});
-    reads(0, table);
-    reads(1, a);
-    s = stepgraph_pin_address(b);
-    node(hidden("to_table"), 1, (void *[]){&p, &s});
-    reads(0, table);
-    reads(1, b);
+    to_table(table, a);
+    to_table(table, b);
     end();
     ck_assert_uint_eq(t.relaxed.needed.n_edges, 0);
 }
@@ -891,8 +886,7 @@ static void planted(void (*body)(void))
     CUdeviceptr p;
 
     t.step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    OK(stepgraph_step_prepare(t.step));
-    OK(stepgraph_step_capture(t.step));
+    begin_recording(t.step);
     for (int i = 0; i < 3; i++) {
         p = stepgraph_pin_address(i == 0 ? a : i == 1 ? c : b);
         launch(stream, kernels.addn, COUNT, (void *[]){&p, &one, &n});
@@ -903,10 +897,7 @@ static void planted(void (*body)(void))
     relax_config.lanes = 4;
     OK(stepgraph_step_relax(t.step, &relax_config, NULL));
     OK(stepgraph_step_verify(t.step, &t.config, &t.report));
-    t.summary = (stepgraph_verify_summary)STEPGRAPH_VERIFY_SUMMARY_INIT;
-    OK(stepgraph_verify_get_summary(t.report, &t.summary));
-    if (getenv("SHOW") != NULL)
-        puts(stepgraph_verify_text(t.report));
+    summarised();
 }
 
 static stepgraph_pin *plant_table;
@@ -1086,17 +1077,12 @@ END_TEST
 
 START_TEST(copies_go_to_host_memory_where_the_device_is_short)
 {
-    CUdeviceptr p, q;
     stepgraph_pin *table;
 
     three();
     table = table_of("table", stepgraph_pin_address(b) + 8, 0);
     begin();
-    p = stepgraph_pin_address(a);
-    q = stepgraph_pin_address(table);
-    node(hidden("from_table"), 1, (void *[]){&p, &q});
-    writes(0, a);
-    reads(1, table);
+    from_table(a, table);
     end();
     t.config.device_bytes = 1;
     verify();
@@ -1219,10 +1205,7 @@ START_TEST(each_driver_call_fails_once)
     next();
     declare(0, p + 32, 16, true);
     declare(1, s, 16, false);
-    p = stepgraph_pin_address(table);
-    node(hidden("to_table"), 1, (void *[]){&p, &s});
-    reads(0, table);
-    reads(1, a);
+    to_table(table, a);
     end();
     t.config.orders = 1;
     t.config.steps = 2;

@@ -626,6 +626,17 @@ void cs_launch_finish(struct cs_launch *l)
     free(l);
 }
 
+static CUresult target_stream(CUgraphExec x, CUstream handle, CUstream *out)
+{
+    CUresult r;
+
+    if (!cs_is(x, CS_EXEC))
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((r = cs_stream(handle, out)) != CUDA_SUCCESS)
+        return r;
+    return (*out)->capture ? cs_never(*out) : CUDA_SUCCESS;
+}
+
 CUresult cuGraphLaunch(CUgraphExec x, CUstream handle)
 {
     struct cs_work w = {.type = CS_WORK_GRAPH};
@@ -634,12 +645,8 @@ CUresult cuGraphLaunch(CUgraphExec x, CUstream handle)
     CUresult r;
 
     ENTER(cuGraphLaunch);
-    if (!cs_is(x, CS_EXEC))
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_stream(handle, &s)) != CUDA_SUCCESS)
+    if ((r = target_stream(x, handle, &s)) != CUDA_SUCCESS)
         return r;
-    if (s->capture)
-        return cs_never(s);
     if (s->legacy && (r = cs_legacy(s->ctx)) != CUDA_SUCCESS)
         return r;
     if (!x->program)
@@ -677,12 +684,8 @@ CUresult cuGraphUpload(CUgraphExec x, CUstream handle)
     CUresult r;
 
     ENTER(cuGraphUpload);
-    if (!cs_is(x, CS_EXEC))
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_stream(handle, &s)) != CUDA_SUCCESS)
+    if ((r = target_stream(x, handle, &s)) != CUDA_SUCCESS)
         return r;
-    if (s->capture)
-        return cs_never(s);
     if (!x->program)
         program_make(x);
     return CUDA_SUCCESS;

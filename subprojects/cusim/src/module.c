@@ -46,9 +46,35 @@ static CUfunction module_function(CUmodule m, unsigned i)
     return m->functions[i];
 }
 
-/* The index of an entry that can run; 500 if there is none of the name, or none that a pack has a body for. */
-static CUresult entry_index(const struct cs_image *image, const char *name, unsigned *index)
+static const struct cs_image *module_image(CUmodule m)
 {
+    return cs_is(m, CS_MODULE) ? m->image : NULL;
+}
+
+static const struct cs_image *library_image(CUlibrary l)
+{
+    return cs_is(l, CS_LIBRARY) ? l->image : NULL;
+}
+
+/* What follows is asked of a module and of a library; where there is no image, the handle was none. */
+
+static CUresult entry_count(unsigned *count, const struct cs_image *image)
+{
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!image)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *count = image->num_entries;
+    return CUDA_SUCCESS;
+}
+
+/* The index of an entry that can run; 500 if there is none of the name, or none that a pack has a body for. */
+static CUresult entry_index(const void *out, const struct cs_image *image, const char *name, unsigned *index)
+{
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!image)
+        return CUDA_ERROR_INVALID_HANDLE;
     for (unsigned i = 0; i < image->num_entries; i++) {
         struct cs_kernel_entry *e = &image->entries[i];
 
@@ -76,19 +102,6 @@ static CUresult entry_index(const struct cs_image *image, const char *name, unsi
     return CUDA_ERROR_NOT_FOUND;
 }
 
-static CUresult load(CUmodule *out, const void *data)
-{
-    struct cs_image *image;
-    CUresult r;
-
-    if (!out || !data)
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_ptx_parse(data, &image)) != CUDA_SUCCESS)
-        return r;
-    *out = module_new(cs_current(), image, NULL);
-    return CUDA_SUCCESS;
-}
-
 static char *read_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -107,10 +120,35 @@ static char *read_file(const char *path)
     return text;
 }
 
+/* Of a text, or of a file. */
+static CUresult image_load(const void *out, const void *data, const char *path, struct cs_image **image)
+{
+    char *text = NULL;
+    CUresult r;
+
+    if (!out || (!data && !path))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (path && !(text = read_file(path)))
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    r = cs_ptx_parse(path ? text : data, image);
+    free(text);
+    return r;
+}
+
+static CUresult module_load(CUmodule *out, const void *data, const char *path)
+{
+    struct cs_image *image;
+    CUresult r = image_load(out, data, path, &image);
+
+    if (r == CUDA_SUCCESS)
+        *out = module_new(cs_current(), image, NULL);
+    return r;
+}
+
 CUresult cuModuleLoadData(CUmodule *out, const void *data)
 {
     ENTER(cuModuleLoadData);
-    return load(out, data);
+    return module_load(out, data, NULL);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned count, int *options, void **values)
@@ -119,20 +157,13 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned count, int
     (void)count;
     (void)options;
     (void)values;
-    return load(out, data);
+    return module_load(out, data, NULL);
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)
 {
     ENTER(cuModuleLoad);
-    if (!out || !path)
-        return CUDA_ERROR_INVALID_VALUE;
-    char *text = read_file(path);
-    if (!text)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult r = load(out, text);
-    free(text);
-    return r;
+    return module_load(out, NULL, path);
 }
 
 CUresult cuModuleUnload(CUmodule m)
@@ -150,11 +181,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
     CUresult r;
 
     ENTER(cuModuleGetFunction);
-    if (!out || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!cs_is(m, CS_MODULE))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if ((r = entry_index(m->image, name, &i)) != CUDA_SUCCESS)
+    if ((r = entry_index(out, module_image(m), name, &i)) != CUDA_SUCCESS)
         return r;
     *out = module_function(m, i);
     (*out)->loaded = true;
@@ -197,12 +224,7 @@ CUresult cuModuleGetLoadingMode(int *mode)
 CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule m)
 {
     ENTER(cuModuleGetFunctionCount);
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!cs_is(m, CS_MODULE))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *count = m->image->num_entries;
-    return CUDA_SUCCESS;
+    return entry_count(count, module_image(m));
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule m)
@@ -241,14 +263,12 @@ static CUkernel library_kernel(CUlibrary l, unsigned i)
     return l->kernels[i];
 }
 
-static CUresult library_load(CUlibrary *out, const void *data)
+static CUresult library_load(CUlibrary *out, const void *data, const char *path)
 {
     struct cs_image *image;
-    CUresult r;
+    CUresult r = image_load(out, data, path, &image);
 
-    if (!out || !data)
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((r = cs_ptx_parse(data, &image)) != CUDA_SUCCESS)
+    if (r)
         return r;
     CUlibrary l = cs_alloc_bytes(sizeof *l);
     l->image = image;
@@ -290,7 +310,7 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *data, int *jit, void **ji
     (void)options;
     (void)values;
     (void)count;
-    return library_load(out, data);
+    return library_load(out, data, NULL);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *jit, void **jit_values, unsigned num_jit, int *options,
@@ -303,14 +323,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *jit, void 
     (void)options;
     (void)values;
     (void)count;
-    if (!out || !path)
-        return CUDA_ERROR_INVALID_VALUE;
-    char *text = read_file(path);
-    if (!text)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult r = library_load(out, text);
-    free(text);
-    return r;
+    return library_load(out, NULL, path);
 }
 
 CUresult cuLibraryUnload(CUlibrary l)
@@ -334,11 +347,7 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary l, const char *name)
     CUresult r;
 
     ENTER(cuLibraryGetKernel);
-    if (!out || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!cs_is(l, CS_LIBRARY))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if ((r = entry_index(l->image, name, &i)) != CUDA_SUCCESS)
+    if ((r = entry_index(out, library_image(l), name, &i)) != CUDA_SUCCESS)
         return r;
     *out = library_kernel(l, i);
     return CUDA_SUCCESS;
@@ -368,12 +377,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary l, co
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary l)
 {
     ENTER(cuLibraryGetKernelCount);
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!cs_is(l, CS_LIBRARY))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *count = l->image->num_entries;
-    return CUDA_SUCCESS;
+    return entry_count(count, library_image(l));
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary l)

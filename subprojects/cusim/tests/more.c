@@ -122,10 +122,9 @@ static CUgraph conditional(CUgraph g, int type, unsigned size, unsigned initial,
     return g;
 }
 
-static void add_inc(CUgraph g, CUdeviceptr p, float v)
+static void add_kernel(CUgraph g, const char *name, void **args)
 {
-    void *args[] = {&p, &v};
-    CUDA_KERNEL_NODE_PARAMS k = {.func = function("inc"),
+    CUDA_KERNEL_NODE_PARAMS k = {.func = function(name),
                                  .gridDimX = 1,
                                  .gridDimY = 1,
                                  .gridDimZ = 1,
@@ -136,6 +135,11 @@ static void add_inc(CUgraph g, CUdeviceptr p, float v)
     CUgraphNode n;
 
     OK(cu.cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));
+}
+
+static void add_inc(CUgraph g, CUdeviceptr p, float v)
+{
+    add_kernel(g, "inc", (void *[]){&p, &v});
 }
 
 static void run(CUgraph g, int times)
@@ -182,17 +186,7 @@ static void conditionals(void)
     OK(cu.cuGraphCreate(&g, 0));
     conditional(g, 1, 1, 1, &handle, bodies);
     add_inc(bodies[0], p, 1);
-    void *args[] = {&handle, &n};
-    CUDA_KERNEL_NODE_PARAMS k = {.func = function("countdown"),
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 1,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = args};
-    CUgraphNode node;
-    OK(cu.cuGraphAddKernelNode_v2(&node, bodies[0], NULL, 0, &k));
+    add_kernel(bodies[0], "countdown", (void *[]){&handle, &n});
     run(g, 1);
     CHECK(value(p) == 5);
     OK(cu.cuMemFree_v2(p));
