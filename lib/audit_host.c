@@ -21,14 +21,15 @@ static bool has_reached(const char *text, size_t bytes, uint64_t address)
  * microsecond or so. NULL: it cannot be read. */
 static char *read_list(uint64_t below)
 {
+    enum { PIECE = 4096 }; /* As much as the system gives at once. */
     int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     size_t room = 65536, used = 0;
     char *text = file >= 0 ? malloc(room) : NULL;
     ssize_t n = 0;
 
-    while (text != NULL && !has_reached(text, used, below) && (n = read(file, text + used, room - used - 1)) > 0) {
+    while (text != NULL && !has_reached(text, used, below) && (n = read(file, text + used, PIECE)) > 0) {
         used += (size_t)n;
-        if (room - used < 4096) {
+        if (room - used <= PIECE) {
             char *larger = realloc(text, room *= 2);
             if (larger == NULL)
                 free(text);
