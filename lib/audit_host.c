@@ -9,17 +9,27 @@
 
 #include "audit_p.h"
 
-/* The whole of a file that tells no length. NULL: it cannot be read. */
-static char *read_all(const char *path)
+/* Whether the last whole line of what was read of the list is about addresses from here on. */
+static bool has_reached(const char *text, size_t bytes, uint64_t address)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    const char *end = memrchr(text, '\n', bytes), *start = end != NULL ? memrchr(text, '\n', (size_t)(end - text)) : NULL;
+
+    return end != NULL && strtoull(start != NULL ? start + 1 : text, NULL, 16) >= address;
+}
+
+/* The list of the process's mappings, at least of those that begin below an address. They are listed by address, and each costs the system a
+ * microsecond or so. NULL: it cannot be read. */
+static char *read_list(uint64_t below)
+{
+    enum { PIECE = 4096 }; /* As much as the system gives at once. */
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     size_t room = 65536, used = 0;
     char *text = file >= 0 ? malloc(room) : NULL;
     ssize_t n = 0;
 
-    while (text != NULL && (n = read(file, text + used, room - used - 1)) > 0) {
+    while (text != NULL && !has_reached(text, used, below) && (n = read(file, text + used, PIECE)) > 0) {
         used += (size_t)n;
-        if (room - used < 4096) {
+        if (room - used <= PIECE) {
             char *larger = realloc(text, room *= 2);
             if (larger == NULL)
                 free(text);
@@ -60,12 +70,14 @@ static void add_line(sg__host_memory *memory, const char *line, const char *end)
         memory->ranges[memory->n++] = (sg__host_range){.start = start, .end = stop, .writable = writable, .executable = executable};
 }
 
-static void read_maps(sg__host_memory *memory)
+static void read_maps(sg__host_memory *memory, uint64_t below)
 {
-    char *text = read_all("/proc/self/maps");
+    char *text = read_list(below);
     size_t lines = 0;
 
-    memory->known = true;
+    memory->known = below;
+    memory->n = 0;
+    free(memory->ranges);
     for (const char *at = text; at != NULL && (at = strchr(at, '\n')) != NULL; at++)
         lines++;
     memory->ranges = lines > 0 ? malloc(lines * sizeof *memory->ranges) : NULL;
@@ -80,8 +92,8 @@ static size_t find(sg__host_memory *memory, uint64_t address)
 {
     size_t low = 0, high;
 
-    if (!memory->known)
-        read_maps(memory);
+    if (address >= memory->known)
+        read_maps(memory, address >> 32 == 0 ? (uint64_t)1 << 32 : UINT64_MAX);
     high = memory->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -114,7 +126,7 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
     /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
     if (low && address % 8 != 0)
         return false;
-    told = memory->known ? -1 : is_readable(address);
+    told = address < memory->known ? -1 : is_readable(address);
     if (told == 0 || (told == 1 && !low && (!likely || address % 8 == 0)))
         return told == 1;
     at = find(memory, address);

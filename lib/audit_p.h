@@ -98,7 +98,8 @@ stepgraph_audit *sg__audit_hold(stepgraph_audit *audit);
 /* Nanoseconds on the clock that costs are measured with. */
 uint64_t sg__audit_clock(void);
 
-/* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero. */
+/* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero. The list of ranges costs most, and the lower 4 GiB
+ * of it next to nothing. */
 typedef struct sg__host_range {
     uint64_t start, end;
     bool writable, executable;
@@ -107,7 +108,7 @@ typedef struct sg__host_range {
 typedef struct sg__host_memory {
     sg__host_range *ranges; /* Sorted, disjoint. */
     size_t n;
-    bool known;
+    uint64_t known; /* They are all that begin below this address. */
     sg__host_range *code; /* Of the objects that are loaded: told at once, while the ranges are not. */
     size_t n_code;
 } sg__host_memory;

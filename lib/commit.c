@@ -131,6 +131,18 @@ fail:
     return status;
 }
 
+/* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
+static void note_former(stepgraph_pin *pin, CUdeviceptr address)
+{
+    stepgraph_session *session = pin->session;
+
+    pin->former = address;
+    if (session->formers_high == 0 || address < session->formers_low)
+        session->formers_low = address;
+    if (address + pin->bytes > session->formers_high)
+        session->formers_high = address + pin->bytes;
+}
+
 /* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
 static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
@@ -142,9 +154,8 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
         return status;
     status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
-    /* Where the host keeps the value outside a recording: a graph that still reads it there is named by this. */
     for (size_t i = 0; step == NULL && i < n; i++)
-        pins[i]->former = ranges[i].b;
+        note_former(pins[i], ranges[i].b);
     if (status != STEPGRAPH_OK) {
         if (step != NULL)
             sg__step_break(step);

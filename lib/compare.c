@@ -5,6 +5,7 @@
 
 #include "arena_p.h"
 #include "audit_p.h"
+#include "extents.h"
 #include "structs.h"
 
 #define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
@@ -33,6 +34,15 @@ typedef struct change {
     size_t other; /* The recording that is held against the first, */
     uint64_t before, after; /* and what each of the two has. */
 } change;
+
+/* As sg__resolve(), for a recording, and quick: each word that differs is asked about several times. */
+static sg__place place_of(const comparison *c, size_t g, CUdeviceptr address)
+{
+    stepgraph_session *session = c->steps[g]->session;
+    size_t pin = sg__extents_find(session, address);
+
+    return pin < session->n_pins ? (sg__place){.where = SG__IN_PIN, .pin = pin} : sg__resolve_outside(c->steps[g], address);
+}
 
 /* ---- several recordings ------------------------------------------------------------------------------------------ */
 
@@ -209,10 +219,10 @@ static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
  * than the next step would. Not so a block that is known to be older than its recording. */
-static const stepgraph_pin *shared_scratch(const stepgraph_step *one, CUdeviceptr before, const stepgraph_step *other, CUdeviceptr after,
-                                           uint32_t node)
+static const stepgraph_pin *shared_scratch(const comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
 {
-    sg__place a = sg__resolve(one, before), b = sg__resolve(other, after);
+    const stepgraph_step *one = c->steps[0], *other = c->steps[g];
+    sg__place a = place_of(c, 0, before), b = place_of(c, g, after);
     const stepgraph_pin *pin = a.where == SG__IN_PIN && b.where == SG__IN_PIN && a.pin == b.pin ? one->session->pins[a.pin] : NULL;
 
     if (pin == NULL || pin->role != STEPGRAPH_ROLE_SCRATCH || is_carried(one, before, node) || is_carried(other, after, node))
@@ -236,7 +246,7 @@ static void advise(const comparison *c, sg__finding *f, const stepgraph_pin *scr
 static stepgraph_status report_pointer(const comparison *c, const change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
-    const stepgraph_pin *scratch = shared_scratch(one, x->before, other, x->after, x->d->node);
+    const stepgraph_pin *scratch = shared_scratch(c, x->before, x->other, x->after, x->d->node);
     const bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
     sg__weight weight = scratch != NULL || allowed ? SG__NOTE : weight_of(c, x->d);
     char before[160], after[160];
@@ -279,7 +289,7 @@ static stepgraph_status report_source(const comparison *c, size_t index, size_t 
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
-    const stepgraph_pin *scratch = shared_scratch(one, before, other, after, SG__NO_NODE);
+    const stepgraph_pin *scratch = shared_scratch(c, before, g, after, SG__NO_NODE);
     char was[160], is[160];
     stepgraph_status status;
     sg__finding *f;
@@ -308,7 +318,7 @@ static bool like_address(uint64_t value)
 
 static bool is_known(const comparison *c, size_t g, uint64_t value)
 {
-    return like_address(value) && sg__resolve(c->steps[g], value).where != SG__NOWHERE;
+    return like_address(value) && place_of(c, g, value).where != SG__NOWHERE;
 }
 
 /* Both in the same allocation of the graph's own, at the same byte of it. */
@@ -327,10 +337,10 @@ static bool is_the_same(const comparison *c, CUdeviceptr before, size_t g, CUdev
 
     if (before == after)
         return true;
-    a = sg__resolve(c->steps[0], before).where;
+    a = place_of(c, 0, before).where;
     if (a != SG__IN_GRAPH && a != SG__IN_TABLE)
         return false;
-    b = sg__resolve(c->steps[g], after).where;
+    b = place_of(c, g, after).where;
     return a == b && (a == SG__IN_TABLE || same_in_graph(&c->steps[0]->read, before, &c->steps[g]->read, after));
 }
 
@@ -359,7 +369,7 @@ static bool driver_knows(const stepgraph_session *session, uint64_t address)
 
     if (driver->CtxPushCurrent(session->context) != CUDA_SUCCESS)
         return true;
-    known = sg__allocation_ask(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
+    known = sg__allocation_look(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
     driver->CtxPopCurrent(&before);
     sg__error_clear();
     return known;
@@ -378,7 +388,10 @@ static bool is_host_address(comparison *c, size_t g, uint64_t value)
 {
     sg__value *entry;
 
-    if (value == 0 || !like_address(value) || is_known(c, g, value))
+    if (value == 0 || !like_address(value))
+        return false;
+    entry = sg__values_find(&c->addresses, value);
+    if ((entry != NULL && entry->marks != YES) || is_known(c, g, value))
         return false;
     entry = sg__values_take(&c->addresses, value);
     if (entry == NULL)
@@ -731,7 +744,9 @@ static stepgraph_status compare(comparison *c)
     for (size_t g = 0; g < c->n; g++)
         graphs[g] = (sg__graph *)&c->steps[g]->read; /* Its cache of layouts may grow. */
     sum_up(c);
-    status = sg__graph_compare(c->steps[0]->session->driver, c->n, graphs, classify, c, &mismatch, &c->audit->summary.bytes);
+    status = sg__extents_renew(c->steps[0]->session);
+    if (status == STEPGRAPH_OK)
+        status = sg__graph_compare(c->steps[0]->session->driver, c->n, graphs, classify, c, &mismatch, &c->audit->summary.bytes);
     if (status == STEPGRAPH_OK && mismatch.text[0] != '\0')
         status = report_topology(c, mismatch.node, mismatch.text);
     if (status == STEPGRAPH_OK)

@@ -346,6 +346,7 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
         status = look(&e);
     free(e.used);
     free(e.formers);
+    sg__allocations_free(&e.left);
     sg__values_free(&e.values);
     sg__graph_free_words(&step->read);
     if (status == STEPGRAPH_OK)

@@ -228,17 +228,27 @@ static bool is_given_back(const sg__examination *e, const sg__graph_word *word, 
            !sg__arena_block_at(session, word->value, e->step->read.nodes[word->node].top, &block);
 }
 
+/* An address where nothing can stand, in large structs alone: left over, whatever memory is there. */
+static bool is_odd(const sg__examination *e, const sg__graph_word *word, uint32_t n)
+{
+    const sg__value *entry;
+
+    if (word->value % 4 == 0)
+        return false;
+    if (n == 1)
+        return in_large_struct(e, word);
+    entry = sg__values_find(&e->values, word->value);
+    return entry != NULL && (entry->marks & SG__VALUE_SET) == 0;
+}
+
 /* An address that an earlier call has left over in a large struct: one where nothing can stand, or that was given back since. What stands in a smaller
  * argument is meant. The second reading looks at each place where they do not agree. */
 static bool is_left_over(sg__examination *e, const sg__graph_word *word, const sg__allocation *allocation, uint32_t n)
 {
-    const bool odd = word->value % 4 != 0;
-    const sg__value *entry = sg__values_find(&e->values, word->value);
-
-    if (!odd && !is_given_back(e, word, allocation))
-        return false;
-    if (n > 1 && odd && entry != NULL && (entry->marks & SG__VALUE_SET) == 0)
+    if (is_odd(e, word, n))
         return true;
+    if (word->value % 4 == 0 && !is_given_back(e, word, allocation))
+        return false;
     return later(e, word, n) || in_large_struct(e, word);
 }
 
@@ -270,33 +280,50 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
     return status;
 }
 
+/* A word that leads to no memory of the registry's or ours. The driver says what is there, but is not asked again about memory that the step uses or
+ * that other addresses were left over of. */
+static stepgraph_status examine_elsewhere(sg__examination *e, const sg__graph_word *word, uint32_t n, const sg__allocation *used)
+{
+    const bool argument = word->place == SG__WORD_ARGUMENT;
+    const sg__allocation *known = used != NULL ? used : sg__allocation_at(&e->left, word->value);
+    sg__allocation item, *allocation;
+    stepgraph_status status;
+
+    if (known == NULL) {
+        const bool seen = sg__allocation_at(&e->step->session->seen, word->value) != NULL;
+        if (argument && !seen && is_odd(e, word, n))
+            return STEPGRAPH_OK; /* A number, or left over: the driver need not say which. */
+        status = sg__allocation_look(e->step->session->driver, word->value, &item);
+        if (status != STEPGRAPH_OK)
+            return status;
+        if (item.type == 0 && argument && !seen)
+            return STEPGRAPH_OK; /* A number. */
+        if (item.type == 0)
+            return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
+    }
+    if (argument && is_left_over(e, word, known != NULL ? known : &item, n))
+        return known != NULL || sg__allocation_add(&e->left, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+    if (used != NULL)
+        return examine_allocation(e, word, &e->step->allocations.items[used - e->step->allocations.items], n);
+    if (known != NULL)
+        item = *known;
+    allocation = remember(e, word, &item);
+    return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
+}
+
 /* A word that stands there n times, in arguments; operands are looked at one by one. */
 static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *word, uint32_t n)
 {
     const bool argument = word->place == SG__WORD_ARGUMENT;
     stepgraph_audit_summary *summary = &e->audit->summary;
-    sg__allocation item, *allocation;
     stepgraph_status status;
     sg__place where;
 
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
     if (argument && (where.where == SG__NOWHERE || is_own(where)) && is_end_of_pin(e, word->value))
         return STEPGRAPH_OK;
-    if (where.where == SG__NOWHERE) {
-        status = sg__allocation_look(e->step->session->driver, word->value, &item);
-        if (status != STEPGRAPH_OK)
-            return status;
-        if (item.type == 0 && argument && sg__allocation_at(&e->step->session->seen, word->value) == NULL)
-            return STEPGRAPH_OK; /* A number. */
-        if (item.type == 0)
-            return later(e, word, n) ? STEPGRAPH_OK : examine_unknown(e, word);
-    }
-    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION) {
-        if (argument && is_left_over(e, word, where.where == SG__NOWHERE ? &item : where.allocation, n))
-            return STEPGRAPH_OK;
-        allocation = where.where == SG__NOWHERE ? remember(e, word, &item) : &e->step->allocations.items[where.allocation - e->step->allocations.items];
-        return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
-    }
+    if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION)
+        return examine_elsewhere(e, word, n, where.allocation);
     if (is_own(where) && later(e, word, n))
         return STEPGRAPH_OK;
     summary->addresses += n;
@@ -317,31 +344,20 @@ stepgraph_status sg__examine_word(sg__examination *e, const sg__graph_word *word
 /* ---- words of arguments ------------------------------------------------------------------------------------------ */
 
 /* A value is looked at once, where it stands first. One in a pin needs no look. */
-static bool settle(void *user, uint64_t value)
+static bool settle(void *user, uint64_t value, sg__value *entry)
 {
     sg__examination *e = user;
     stepgraph_session *session = e->step->session;
     size_t pin = sg__extents_find(session, value);
-    sg__value *entry;
 
     if (pin == session->n_pins)
         return false;
     e->used[pin] = true;
-    entry = sg__values_find(&e->values, value);
     if (entry != NULL)
         entry->marks |= SG__VALUE_IN_PIN;
     else
         e->audit->summary.in_pins++; /* It could not be remembered. */
     return true;
-}
-
-/* Only those of which each place is to be looked at. */
-static bool settle_others(void *user, uint64_t value)
-{
-    sg__examination *e = user;
-    const sg__value *entry = sg__values_find(&e->values, value);
-
-    return entry == NULL || (entry->marks & SG__VALUE_EACH) == 0;
 }
 
 /* How often the value of a word stands in arguments. */
@@ -352,21 +368,30 @@ static uint32_t times(sg__examination *e, const sg__graph_word *word)
     return entry != NULL ? entry->n : 1;
 }
 
-/* Faults are told wherever they stand: read once more for those places. */
+/* The places in an argument of values of which each place is to be looked at. */
+static stepgraph_status examine_places(void *user, uint32_t node, uint16_t argument, const unsigned char *bytes, size_t n)
+{
+    sg__graph_word word = {.place = SG__WORD_ARGUMENT, .node = node, .argument = argument};
+    stepgraph_status status = STEPGRAPH_OK;
+    sg__examination *e = user;
+
+    for (size_t at = 0; at + 8 <= n && status == STEPGRAPH_OK; at += 8) {
+        const sg__value *entry;
+        memcpy(&word.value, bytes + at, sizeof word.value);
+        if (!sg__may_be_address(word.value))
+            continue;
+        entry = sg__values_find(&e->values, word.value);
+        word.offset = (uint32_t)at;
+        if (entry != NULL && (entry->marks & SG__VALUE_EACH) != 0)
+            status = examine_word(e, &word, 1);
+    }
+    return status;
+}
+
+/* Faults are told wherever they stand: the arguments are read once more for those places, of the nodes and kernels that are known by now. */
 static stepgraph_status examine_each(sg__examination *e)
 {
-    stepgraph_step *step = e->step;
-    stepgraph_status status;
-    sg__graph all;
-
-    if (!e->each)
-        return STEPGRAPH_OK;
-    status = sg__graph_read(step->session->driver, step->graph, settle_others, e, &all);
-    for (size_t i = 0; i < all.n_words && status == STEPGRAPH_OK; i++)
-        if (all.words[i].place == SG__WORD_ARGUMENT)
-            status = examine_word(e, &all.words[i], 1);
-    sg__graph_free(&all);
-    return status;
+    return e->each ? sg__graph_arguments(e->step->session->driver, &e->step->read, examine_places, e) : STEPGRAPH_OK;
 }
 
 /* A range of bytes is used; of one whose extent is unknown, the first. */

@@ -16,6 +16,7 @@ typedef struct sg__examination {
     bool *used;           /* By index of the session's pins. */
     sg__values values;    /* What stands in arguments. */
     bool each;            /* Of some of it, each place has to be looked at. */
+    sg__allocations left; /* Memory that addresses were left over of, which the step does not use. */
     const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address; NULL: not gathered yet. */
     size_t n_formers;
     uint64_t unregistered; /* Words outside the registry. */

@@ -54,11 +54,12 @@ static const stepgraph_finding *finding_about(const stepgraph_step *step, const 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
 /* Only what lies in memory that a finding is about is of interest. Such an allocation may hold pins too. */
-static bool is_elsewhere(void *user, uint64_t value)
+static bool is_elsewhere(void *user, uint64_t value, sg__value *entry)
 {
     const stepgraph_step *step = user;
     sg__place place = sg__resolve(step, value);
 
+    (void)entry;
     return place.where != SG__IN_ALLOCATION || (!place.allocation->reported && !place.allocation->reported_in_struct);
 }
 

@@ -245,6 +245,8 @@ sg__place sg__resolve(const stepgraph_step *step, CUdeviceptr address)
 
 const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdeviceptr address)
 {
+    if (address < session->formers_low || address >= session->formers_high)
+        return NULL;
     for (size_t i = 0; i < session->n_pins; i++) {
         const stepgraph_pin *pin = session->pins[i];
         if (pin->role == STEPGRAPH_ROLE_STATE && pin->former != 0 && address >= pin->former && address < pin->former + pin->bytes)

@@ -70,6 +70,7 @@ struct stepgraph_session {
     sg__extent *extents;       /* Of the pins, in their order, */
     uint64_t extents_registry; /* as of this state of the registry, */
     size_t extents_near;       /* and the one that was found last. */
+    CUdeviceptr formers_low, formers_high; /* All places where the values of pins ever stood before lie between. */
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
     sg__allocations own;  /* Device memory that the library keeps to itself: nothing of the host's is there. */

@@ -15,25 +15,22 @@ typedef struct reader {
     sg__graph *out;
 } reader;
 
-/* A step of a fingerprint: words at different places do not stand for each other. Prints are of this process, and nobody makes them collide
- * on purpose. */
-static uint64_t print_add(uint64_t print, uint64_t word, uint64_t place)
+/* A step of a fingerprint, by two words: each step depends on those before it, so that words at different places do not stand for each other. Prints
+ * are of this process, and nobody makes them collide on purpose. One multiplication for both, since each word of a recording goes through here. */
+static uint64_t print_add(uint64_t print, uint64_t one, uint64_t other)
 {
-    uint64_t mixed = (word ^ place * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    __extension__ typedef unsigned __int128 product;
+    const product both = (product)(one ^ 0x9e3779b97f4a7c15ull) * (other ^ print ^ 0xd6e8feb86659fd93ull);
 
-    return print + (mixed ^ mixed >> 32);
+    return (uint64_t)both ^ (uint64_t)(both >> 64);
 }
 
 static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS *params)
 {
     const uint64_t words[] = {(uintptr_t)params->func, params->gridDimX | (uint64_t)params->gridDimY << 32,
-                              params->gridDimZ | (uint64_t)params->blockDimX << 32, params->blockDimY | (uint64_t)params->blockDimZ << 32,
-                              params->sharedMemBytes};
-    uint64_t print = 0;
+                              params->gridDimZ | (uint64_t)params->blockDimX << 32, params->blockDimY | (uint64_t)params->blockDimZ << 32};
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        print = print_add(print, words[i], ~(uint64_t)i);
-    return print;
+    return print_add(print_add(print_add(0, words[0], words[1]), words[2], words[3]), params->sharedMemBytes, 0);
 }
 
 /* Make room for one more item of `bytes` in an array that grows by doubling. */
@@ -72,51 +69,69 @@ static stepgraph_status add_unread(sg__graph *out)
 
 /* ---- kernel nodes ------------------------------------------------------------------------------------------------ */
 
-/* mark: SG__VALUE_SET or 0. */
-static bool is_settled(const reader *r, uint64_t value, uint32_t mark)
+/* A word with a number that was not met yet. slot: where it belongs among the values; NULL: they are not counted. mark: SG__VALUE_SET or 0. */
+static stepgraph_status meet(const reader *r, const sg__graph_word *word, sg__value *slot, uint32_t mark)
 {
-    sg__value *entry;
+    sg__value *entry = slot != NULL ? sg__values_add(r->values, slot, word->value) : NULL;
 
-    if (r->values != NULL) {
-        entry = sg__values_find(r->values, value);
-        if (entry != NULL) {
-            entry->n++;
-            entry->marks |= mark;
-            return true;
-        }
-        entry = sg__values_take(r->values, value);
-        if (entry != NULL) {
-            entry->n = 1;
-            entry->marks = mark;
-        }
+    if (entry != NULL) {
+        entry->n = 1;
+        entry->marks = mark;
     }
-    return r->settle != NULL && r->settle(r->user, value);
+    return r->settle != NULL && r->settle(r->user, word->value, entry) ? STEPGRAPH_OK : add_word(r->out, *word);
+}
+
+/* A word that stands at a byte of an argument, the place of which is in word. */
+static inline stepgraph_status look_at(const reader *r, sg__graph_word *word, uint64_t value, size_t at, uint32_t mark)
+{
+    sg__value *slot;
+
+    if (!sg__may_be_address(value))
+        return STEPGRAPH_OK;
+    slot = r->values != NULL ? sg__values_slot(r->values->items, r->values->room, value) : NULL;
+    if (slot != NULL && slot->value == value) {
+        slot->n++;
+        slot->marks |= mark;
+        return STEPGRAPH_OK;
+    }
+    word->value = value;
+    word->offset = (uint32_t)at;
+    return meet(r, word, slot, mark);
 }
 
 /* Keep what may be an address in it, and put all of it into the node's print. */
 static stepgraph_status read_argument(const reader *r, const sg__arguments *arguments, uint16_t index, uint64_t *print)
 {
-    size_t bytes;
+    size_t bytes, at = 0;
     const unsigned char *argument = sg__argument(arguments, index, &bytes);
-    const uint64_t place = (uint64_t)index << 32;
     const uint32_t mark = bytes > SG__SMALL_STRUCT ? 0 : SG__VALUE_SET;
+    sg__graph_word word = {.place = SG__WORD_ARGUMENT, .argument = index};
     stepgraph_status status = STEPGRAPH_OK;
-    uint64_t value, sum = *print;
-    size_t at = 0;
+    uint64_t pair[2], sum = *print;
 
-    if (argument != NULL)
-        r->out->nodes[r->out->n_nodes - 1].bytes += (uint32_t)bytes;
-
-    for (; argument != NULL && at + 8 <= bytes && status == STEPGRAPH_OK; at += 8) {
-        memcpy(&value, argument + at, sizeof value);
-        sum = print_add(sum, value, place + at);
-        if (sg__may_be_address(value) && !is_settled(r, value, mark))
-            status = add_word(r->out, (sg__graph_word){.value = value, .place = SG__WORD_ARGUMENT, .argument = index, .offset = (uint32_t)at});
+    if (argument == NULL)
+        return STEPGRAPH_OK;
+    r->out->nodes[r->out->n_nodes - 1].bytes += (uint32_t)bytes;
+    for (; at + sizeof pair <= bytes && status == STEPGRAPH_OK; at += sizeof pair) {
+        memcpy(pair, argument + at, sizeof pair);
+        sum = print_add(sum, pair[0], pair[1]);
+        status = look_at(r, &word, pair[0], at, mark);
+        if (status == STEPGRAPH_OK)
+            status = look_at(r, &word, pair[1], at + 8, mark);
     }
-    if (argument != NULL && at < bytes) {
-        value = 0;
-        memcpy(&value, argument + at, bytes - at);
-        sum = print_add(sum, value, place + at);
+    if (at + 8 <= bytes && status == STEPGRAPH_OK) {
+        memcpy(pair, argument + at, 8);
+        sum = print_add(sum, pair[0], 0);
+        status = look_at(r, &word, pair[0], at, mark);
+        at += 8;
+    }
+    if (at < bytes) {
+        pair[0] = 0;
+        if (bytes - at == 4) /* Most of them. */
+            memcpy(pair, argument + at, 4);
+        else
+            memcpy(pair, argument + at, bytes - at);
+        sum = print_add(sum, pair[0], 0);
     }
     *print = sum;
     return status;

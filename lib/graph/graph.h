@@ -75,8 +75,8 @@ typedef struct sg__graph {
     sg__layouts layouts; /* Of the kernels in it, with their names. */
 } sg__graph;
 
-/* Whether the word of a kernel's argument needs no keeping. */
-typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value);
+/* Whether the word of a kernel's argument needs no keeping. entry: that of its number; NULL: numbers are not counted, or it could not be remembered. */
+typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value, sg__value *entry);
 
 /* Read everything. settle: NULL keeps all words. The graph is not under capture. Free the result also after a failure. */
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out);

@@ -32,18 +32,21 @@ static bool grow(sg__values *values)
     return true;
 }
 
+sg__value *sg__values_add(sg__values *values, sg__value *slot, uint64_t value)
+{
+    if (2 * (values->n + 1) > values->room) {
+        if (!grow(values))
+            return NULL;
+        slot = sg__values_slot(values->items, values->room, value);
+    }
+    values->n++;
+    slot->value = value;
+    return slot;
+}
+
 sg__value *sg__values_take(sg__values *values, uint64_t value)
 {
     sg__value *found = sg__values_slot(values->items, values->room, value);
 
-    if (found->value == value)
-        return found;
-    if (2 * (values->n + 1) > values->room) {
-        if (!grow(values))
-            return NULL;
-        found = sg__values_slot(values->items, values->room, value);
-    }
-    values->n++;
-    found->value = value;
-    return found;
+    return found->value == value ? found : sg__values_add(values, found, value);
 }

@@ -40,7 +40,10 @@ static inline sg__value *sg__values_find(const sg__values *values, uint64_t valu
     return found->value == value ? found : NULL;
 }
 
-/* The same; a new one with n 0 if there was none. NULL: there is no host memory for it. */
+/* A new value, with n 0, in the free slot where it belongs. NULL: there is no host memory for it. */
+sg__value *sg__values_add(sg__values *values, sg__value *slot, uint64_t value);
+
+/* The entry of a value, which may be a new one. NULL: there is no host memory for it. */
 sg__value *sg__values_take(sg__values *values, uint64_t value);
 
 #endif

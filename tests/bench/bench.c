@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "bench_kernels_ptx.h"
@@ -458,6 +459,65 @@ void bench_structs(CUstream on, CUdeviceptr p, size_t bytes, unsigned n, unsigne
     for (unsigned i = 0; i < n; i++) {
         for (size_t at = 0; at < bytes / 8 + 1 && at < BENCH_BIG / 8; at++)
             words[at] = word_of(p, at, i % 8 == 0 && at >= 40 && at < 72 ? garbage : 0);
+        CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+    }
+}
+
+static uint32_t scatter(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* A megabyte of the host's as low as the heap of a program that is not position-independent; where that cannot be had, anywhere. */
+static unsigned char *low_memory(void)
+{
+    static unsigned char elsewhere[BENCH_LEFT_OVER_BYTES], *memory;
+
+    if (memory == NULL) {
+        memory = mmap((void *)0x20000000, BENCH_LEFT_OVER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        memory = memory != MAP_FAILED ? memory : elsewhere;
+    }
+    return memory;
+}
+
+/* The i-th number that is left over. */
+static uint64_t number_left_over(CUdeviceptr pool, uint32_t i, unsigned recording)
+{
+    static unsigned char data[BENCH_LEFT_OVER_BYTES];
+    const uint32_t own = scatter(i), moved = i % 6 == 0 ? scatter(own ^ recording) : own;
+
+    switch (own % 8) {
+    case 0:
+    case 1:
+    case 2:
+        return own >> 16;
+    case 3:
+        return (uint64_t)(own >> 28) << 32 | moved;
+    case 4:
+        return (uintptr_t)low_memory() + moved % (BENCH_LEFT_OVER_BYTES / 16) * 16;
+    case 5:
+        return (uintptr_t)data + moved % (BENCH_LEFT_OVER_BYTES / 16) * 16;
+    case 6:
+        return (uintptr_t)bench_launches + moved % 1024;
+    default:
+        return pool + moved % (BENCH_LEFT_OVER_BYTES / 512) * 512;
+    }
+}
+
+void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsigned recording)
+{
+    enum { NUMBERS = 512 };
+    static uint64_t words[BENCH_BIG / 8], numbers[NUMBERS];
+    void *arguments[] = { &p, words };
+
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = number_left_over(pool, i, recording);
+    for (unsigned i = 0; i < n; i++) {
+        const size_t bytes = i % 8 == 7 ? BENCH_BIG : BENCH_PART, n_words = (bytes + 7) / 8;
+        for (size_t at = 0; at < n_words; at++)
+            words[at] = at < n_words / 4 ? word_of(p, at, 0) : numbers[scatter((uint32_t)at << 16 | scatter(i) % 16) % NUMBERS];
         CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }

@@ -1,7 +1,9 @@
 /*
  * Comparing two recordings, per node, against the driver calls it cannot do without: reading both nodes' parameters.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "bench.h"
 
@@ -88,6 +90,85 @@ static void drop(struct compare *c)
     OK(stepgraph_pin_destroy(c->pin));
 }
 
+/* ---- a step of a framework ------------------------------------------------------------------------------------------ */
+
+/* Up to three recordings each of two steps, compared in a process with as many mappings as a framework's has. */
+enum { PARAMETERS = 200 };
+
+struct framework {
+    stepgraph_pin *parameters[PARAMETERS], *scratch;
+    stepgraph_step *steps[6];
+    CUgraphNode *nodes[6];
+    size_t n, recordings; /* Of each step. */
+};
+
+static double ours_of_framework(void *user)
+{
+    struct framework *f = user;
+    stepgraph_audit *audit = NULL;
+    double start = bench_now_us(), us;
+
+    OK(stepgraph_audit_compare_many(f->recordings, f->steps, f->recordings, f->steps + 3, &audit));
+    us = bench_now_us() - start;
+    stepgraph_audit_destroy(audit);
+    return us / (double)f->n;
+}
+
+static double raw_of_framework(void *user)
+{
+    const struct framework *f = user;
+    double start = bench_now_us();
+
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < 2 * f->recordings; k++) {
+            CUDA_KERNEL_NODE_PARAMS params;
+            CU(GraphKernelNodeGetParams(f->nodes[k < f->recordings ? k : 3 + k - f->recordings][i], &params));
+        }
+    return (bench_now_us() - start) / (double)f->n;
+}
+
+static void measure_framework(size_t n)
+{
+    enum { MAPPINGS = 4000, PAGE = 4096 };
+    unsigned char *mappings = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct framework f = { .n = n };
+    bench_pair pair;
+
+    for (size_t i = 0; mappings != MAP_FAILED && i < MAPPINGS; i += 2) /* Neighbours that differ are mappings of their own. */
+        mprotect(mappings + i * PAGE, PAGE, PROT_READ | PROT_WRITE);
+    for (unsigned i = 0; i < PARAMETERS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "parameter %u", i);
+        f.parameters[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4096, name);
+    }
+    f.scratch = bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch");
+    for (unsigned i = 0; i < 6; i++) {
+        f.steps[i] = bench_step(session, "framework", 0);
+        OK(stepgraph_step_prepare(f.steps[i]));
+        OK(stepgraph_step_capture(f.steps[i]));
+        bench_left_over(stream, stepgraph_pin_address(f.parameters[0]), stepgraph_pin_address(f.scratch), (unsigned)n, i);
+        OK(stepgraph_step_end(f.steps[i]));
+        f.nodes[i] = nodes_of(f.steps[i], n);
+    }
+    bench_sync();
+    for (f.recordings = 1; f.recordings <= 3; f.recordings += 2) {
+        pair = bench_alternate(ours_of_framework, raw_of_framework, &f, 300);
+        bench_add("compare steps of a framework", 2 * (double)f.recordings, "us", &pair, BENCH_VALUE, 1, true,
+                  "per node, %s of %zu of a framework / reading all", f.recordings == 1 ? "two" : "six", n);
+    }
+    for (int i = 0; i < 6; i++) {
+        free(f.nodes[i]);
+        stepgraph_step_destroy(f.steps[i]);
+    }
+    OK(stepgraph_pin_destroy(f.scratch));
+    for (unsigned i = PARAMETERS; i-- > 0;)
+        OK(stepgraph_pin_destroy(f.parameters[i]));
+    if (mappings != MAP_FAILED)
+        munmap(mappings, (size_t)MAPPINGS * PAGE);
+}
+
+/* ---- measuring -------------------------------------------------------------------------------------------------------- */
+
 static void measure(void)
 {
     static const size_t sizes[] = { 1, 10, 100, 1000, 10000, 20000 };
@@ -128,6 +209,7 @@ static void measure(void)
                   "per node, four of 500 of %zu bytes / reading all", bytes[i]);
         drop(&c);
     }
+    measure_framework(400);
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
@@ -149,6 +231,7 @@ static void check_work(void)
     }
     for (size_t i = 0; i < 2; i++) {
         struct compare c;
+        stepgraph_step *alike;
         stepgraph_audit *audit = NULL;
         make(&c, sizes[i], BENCH_PART); /* One node in eight differs. */
         bench_work_begin();
@@ -156,6 +239,13 @@ static void check_work(void)
         bench_expect(bench_work_calls("cuGraphKernelNodeGetParams") == 4 * ((sizes[i] + 7) / 8), "%zu nodes, of which one in eight is read again",
                      sizes[i]);
         stepgraph_audit_destroy(audit);
+        alike = record(&c, "k + 1, the same", 1);
+        bench_work_begin();
+        OK(stepgraph_audit_compare(c.steps[0], c.steps[1], alike, &audit));
+        bench_expect(bench_work_calls("cuGraphKernelNodeGetParams") == 2 * ((sizes[i] + 7) / 8), "%zu nodes, two of three recordings alike: read once",
+                     sizes[i]);
+        stepgraph_audit_destroy(audit);
+        stepgraph_step_destroy(alike);
         drop(&c);
     }
 }

@@ -7,13 +7,14 @@
 
 #include "bench.h"
 
-enum { MOST_SAMPLES = 2000 };
+enum { MOST_SAMPLES = 2000, OF_FRAMEWORK = 1 };
 
 struct end {
     stepgraph_step *step;
     stepgraph_pin **pins;
     unsigned nodes, n_pins;
-    size_t bytes; /* Of a struct that kernels take; 0: they take addresses. */
+    size_t bytes; /* Of a struct that kernels take; 0: they take addresses; OF_FRAMEWORK: what a framework's kernels take. */
+    CUdeviceptr pool; /* Of a framework: memory of its allocator, which notes blocks, and has given most of them back. 0: none. */
     double instantiate[MOST_SAMPLES], read[MOST_SAMPLES];
     size_t n, n_read;
 };
@@ -21,6 +22,10 @@ struct end {
 /* Kernels with four addresses each, or with a struct. */
 static void enqueue(const struct end *e)
 {
+    if (e->bytes == OF_FRAMEWORK) {
+        bench_left_over(stream, stepgraph_pin_address(e->pins[0]), e->pool, e->nodes, 0);
+        return;
+    }
     if (e->bytes != 0) {
         bench_structs(stream, stepgraph_pin_address(e->pins[0]), e->bytes, e->nodes, 0);
         return;
@@ -101,12 +106,21 @@ static void open_step(struct end *e, unsigned nodes, unsigned n_pins, size_t byt
         snprintf(name, sizeof name, "%u", i);
         e->pins[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, e->bytes != 0 ? 4096 : 4, name);
     }
+    e->pool = 0;
+    if (bytes == OF_FRAMEWORK) {
+        CU(MemAlloc(&e->pool, BENCH_LEFT_OVER_BYTES + 256));
+        OK(stepgraph_arena_note_alloc(session, e->pool + BENCH_LEFT_OVER_BYTES, 256, "in use"));
+    }
     e->step = bench_step(session, "end", 0);
 }
 
 static void close_step(struct end *e)
 {
     stepgraph_step_destroy(e->step);
+    if (e->pool != 0) {
+        OK(stepgraph_arena_note_free(session, e->pool + BENCH_LEFT_OVER_BYTES));
+        CU(MemFree(e->pool));
+    }
     for (unsigned i = e->n_pins; i-- > 0;)
         OK(stepgraph_pin_destroy(e->pins[i]));
     free(e->pins);
@@ -127,7 +141,9 @@ static void measure_one(const struct by *by, double x, unsigned nodes, unsigned 
         return;
     open_step(&e, nodes, n_pins, bytes);
     whole = bench_alternate(ours, raw, &e, 600);
-    if (bytes != 0)
+    if (bytes == OF_FRAMEWORK)
+        snprintf(what, sizeof what, "%u nodes of a framework", nodes);
+    else if (bytes != 0)
         snprintf(what, sizeof what, "%u nodes of %zu bytes", nodes, bytes);
     else
         snprintf(what, sizeof what, "%u nodes, %u pins", nodes, n_pins);
@@ -146,6 +162,7 @@ static void measure(void)
     static const struct by by_nodes = { "end by nodes", "audit by nodes", "reading by nodes" };
     static const struct by by_pins = { "end by pins", "audit by pins", "reading by pins" };
     static const struct by by_bytes = { "end by argument bytes", "audit by argument bytes", "reading by argument bytes" };
+    static const struct by framework = { "end of a framework's step", "audit of a framework's step", "reading of a framework's step" };
     static const unsigned nodes[] = { 1, 10, 100, 1000, 5000, 20000 };
     static const unsigned pins[] = { 1, 10, 1000, 10000 };
     static const size_t bytes[] = { BENCH_PART, BENCH_BIG };
@@ -156,6 +173,7 @@ static void measure(void)
         measure_one(&by_pins, pins[i], 1000, pins[i], 0, pins[i] == 10000);
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         measure_one(&by_bytes, (double)bytes[i], 500, 10, bytes[i], true);
+    measure_one(&framework, 400, 400, 100, OF_FRAMEWORK, true);
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */

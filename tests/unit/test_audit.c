@@ -1020,6 +1020,31 @@ START_TEST(earlier_address_of_a_state_is_named)
 }
 END_TEST
 
+/* In whatever order they were committed. */
+START_TEST(earlier_addresses_of_several_states_are_named)
+{
+    static const char *const names[] = {"middle", "low", "high"};
+    static const size_t offsets[] = {1024, 0, 2048};
+    CUdeviceptr old = device_make(4096);
+    stepgraph_audit *report;
+    stepgraph_step *step;
+
+    for (int i = 0; i < 3; i++)
+        OK(stepgraph_pin_commit(pin_make(session, STEPGRAPH_ROLE_STATE, 64, names[i]), old + offsets[i]));
+    OK(stepgraph_session_wait(session));
+    step = recording("train", 0);
+    for (int i = 0; i < 3; i++)
+        inc(stream, old + offsets[i] + 60, 1);
+    report = refused(step);
+    HOLDS(report, 3, 3);
+    for (int i = 0; i < 3; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "state '%s' before it was pinned", names[i]);
+        FOUND(report, FORMER_STATE, (uint32_t)i, "inc", 0, 0, "stepgraph_pin_address() of that pin", words);
+    }
+}
+END_TEST
+
 /* Then it is memory like any other, but the words still say what stood there. */
 START_TEST(earlier_address_beside_the_pin_is_unregistered)
 {
@@ -1262,6 +1287,7 @@ static Suite *make(void)
     tc = audit_case(suite, "f: foreign and former");
     tcase_add_test(tc, memory_of_another_device_is_named);
     tcase_add_test(tc, earlier_address_of_a_state_is_named);
+    tcase_add_test(tc, earlier_addresses_of_several_states_are_named);
     tcase_add_test(tc, earlier_address_beside_the_pin_is_unregistered);
 
     tc = audit_case(suite, "g: switches");

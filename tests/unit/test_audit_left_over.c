@@ -272,6 +272,26 @@ START_TEST(addresses_where_nothing_can_stand_are_left_over_in_large_structs)
 }
 END_TEST
 
+/* Where nothing can stand, the answer is the same whatever the driver says. */
+START_TEST(numbers_where_nothing_can_stand_in_large_structs_are_not_asked_about)
+{
+    const uint64_t number = (uint64_t)5 << 32;
+    unsigned long asked[5];
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    for (int i = 0; i < 5; i++) {
+        stepgraph_step *step = alone(i == 0 ? 0 : number + (i < 4 ? (uint64_t)i : 4), 0);
+        asked[i] = driver_calls("cuPointerGetAttributes");
+        ready(step);
+        asked[i] = driver_calls("cuPointerGetAttributes") - asked[i];
+    }
+    for (int i = 1; i < 4; i++)
+        ck_assert_uint_eq(asked[i], asked[0]);
+    ck_assert_uint_gt(asked[4], asked[0]);
+}
+END_TEST
+
 /* A pool of the host's, with one block out and one that was given back. */
 START_TEST(addresses_where_the_host_notes_no_block_are_left_over_in_large_structs)
 {
@@ -298,20 +318,52 @@ START_TEST(addresses_where_the_host_notes_no_block_are_left_over_in_large_struct
 }
 END_TEST
 
+/* How often the driver is asked about addresses in such a pool that are left over, and no other there. */
+START_TEST(memory_that_addresses_are_left_over_of_is_asked_about_once)
+{
+    unsigned long asked[2];
+    CUdeviceptr pool;
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    pool = device_make(65536);
+    OK(stepgraph_arena_note_alloc(session, pool, 256, "in use"));
+    for (int i = 0; i < 2; i++) {
+        static struct Big large;
+        stepgraph_step *step = recording("step", 0);
+        for (size_t k = 0; k < (i == 0 ? 1 : 20); k++)
+            large.words[12 + k] = pool + 1024 * (k + 1);
+        launch(stream, made_for.big4096, 1, (void *[]){&out, &large});
+        asked[i] = driver_calls("cuPointerGetAttributes");
+        CLEAN(ready(step));
+        asked[i] = driver_calls("cuPointerGetAttributes") - asked[i];
+    }
+    ck_assert_uint_gt(asked[0], 0);
+    ck_assert_uint_eq(asked[1], asked[0]);
+    /* It is not the step's for all that: what it uses there is named as ever. */
+    FOUND(refused(alone(pool + 1024, pool + 2048)), UNREGISTERED, 1, "inc", 0, 0, "pin it", "65536 bytes");
+}
+END_TEST
+
 /* Memory that is gone, or of others, as well: it may be what an earlier step used. */
 START_TEST(addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs)
 {
-    CUdeviceptr x, y;
+    CUdeviceptr x, y, z;
     stepgraph_step *step;
 
     make_out();
     out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
     x = device_make(4096);
     y = device_make(4096);
+    z = device_make(4096);
     (void)with(LARGE, x); /* So that it has been met. */
     (void)with(LARGE, y);
+    (void)with(LARGE, z);
     step = alone(x, 0);
     free_elsewhere(x);
+    DOUBTED(ready(step), FREED, 0, "big4096", 1, 96, "keep", "4096 bytes stood there once");
+    step = alone(z + 1, 0); /* Even where nothing can stand. */
+    free_elsewhere(z);
     DOUBTED(ready(step), FREED, 0, "big4096", 1, 96, "keep", "4096 bytes stood there once");
     step = alone(7, y);
     free_elsewhere(y);
@@ -738,8 +790,10 @@ static Suite *make(void)
     tcase_add_loop_test(tc, pairs_of_values_in_the_same_place_are_named, 0, FORMS);
 
     tcase_add_test(tc, addresses_where_nothing_can_stand_are_left_over_in_large_structs);
+    add_controlled_test(tc, numbers_where_nothing_can_stand_in_large_structs_are_not_asked_about);
     tcase_add_test(tc, addresses_of_memory_that_is_gone_are_in_doubt_in_large_structs);
     tcase_add_test(tc, addresses_where_the_host_notes_no_block_are_left_over_in_large_structs);
+    add_controlled_test(tc, memory_that_addresses_are_left_over_of_is_asked_about_once);
     tcase_add_loop_test(tc, addresses_in_memory_of_the_librarys_own_are_not_waited_for, 0, FORMS);
 
     tc = audit_case(suite, "b: noise");
