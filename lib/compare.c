@@ -116,6 +116,28 @@ static bool may_be_left_over(const comparison *c, const sg__graph_difference *d)
     return false;
 }
 
+/* Of four bytes the upper ones, behind one that stays and is not 0: as padding stands behind a member of one byte, in an argument that may be a
+ * struct. Numbers seldom change like that, but for one that is doubled or halved: of that only the exponent changes, a float's in the lower four
+ * bytes, in the upper ones a double's as well. */
+static bool may_be_padding(const comparison *c, const change *x)
+{
+    const sg__graph_difference *d = x->d;
+    const uint32_t at = x->offset - d->offset;
+    uint64_t unlike = 0;
+    uint32_t unit = 0;
+
+    if (d->place != SG__WORD_ARGUMENT || d->extent <= 4 || x->bytes < 4)
+        return false;
+    for (size_t g = 1; g < c->n; g++)
+        unlike |= part_of(d, g, at, x->bytes) ^ part_of(d, 0, at, x->bytes);
+    if ((uint32_t)unlike == 0)
+        unit = 4;
+    else if (unlike >> 32 != 0)
+        return false;
+    unlike >>= 8 * unit;
+    return (unlike & 0xff) == 0 && (unlike & (at + unit == 4 ? 0x000fff00 : 0x007fff00)) != 0 && part_of(d, 0, at + unit, 1) != 0;
+}
+
 /* A fault, unless it may be left over and was not seen often enough to be sure that it is not. */
 static sg__weight weight_of(const comparison *c, const sg__graph_difference *d)
 {
@@ -152,7 +174,7 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
          "record again for each such value, or make it the same in every step" IN_DOUBT},
         {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
          "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
-    const sg__weight weight = weight_of(c, x->d);
+    const sg__weight weight = may_be_padding(c, x) && !is_told_by_step(c, x->d) ? SG__DOUBTFUL : weight_of(c, x->d);
     stepgraph_status status;
     sg__finding *f;
 
@@ -547,10 +569,10 @@ static stepgraph_status classify_in_struct(comparison *c, const change *x)
 }
 
 /* An argument that is one value. What differs each time may be a seed. A byte that does, and is neither true nor false, is what the place of a
- * struct without members happens to hold. */
+ * struct without members happens to hold; and bytes that do where padding may stand are that. */
 static stepgraph_status classify_whole(comparison *c, const change *x)
 {
-    if (x->bytes == 1 && may_be_left_over(c, x->d) && noise_of(c, x->d, 0, 1) != 0)
+    if (((x->bytes == 1 && may_be_left_over(c, x->d)) || may_be_padding(c, x)) && noise_of(c, x->d, 0, x->bytes) != 0)
         return report_noise(c, x);
     return is_left_over(c, x) ? report_left_over(c, x) : report_scalar(c, x, NULL);
 }

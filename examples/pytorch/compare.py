@@ -320,10 +320,14 @@ def measure(task, names, instances):
                 alone.append((time.perf_counter() - began) * 1e6)
         each = [statistics.median(us) for (of, _), us in taken.items() if of == name]
         row["ways"][name].update(step_us=statistics.median(each), step_us_instances=each, step_us_all=taken[name, 0], host_us=statistics.median(alone))
-    for name, way in ways.items():
+    for (name, i), way in made.items():
         if way.recorder is not None:
             audit = way.recorder.loop.audit()
-            row["ways"][name].update(report=way.recorder.report(), audit=audit and audit.text)
+            said = {"report": way.recorder.report(), "audit": audit and audit.text}
+            if i == 0:
+                row["ways"][name].update(said)
+            else:
+                row["ways"][name].setdefault("others", []).append({**said, "said": way.said()[1]})
     for way in made.values():
         way.close()
     return row

@@ -612,6 +612,38 @@ static stepgraph_audit *bytes_of(size_t n, const char *values)
     return many(n, steps, n, steps + n);
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* A struct of a type's number, three bytes that nobody sets, and a size: as PyTorch's kernels that convert take it, in one argument of 8 bytes. */
+START_TEST(bytes_behind_one_that_stays_are_in_doubt)
+{
+    enum form form = (enum form)_i;
+    const uint64_t before = 0x000000023ba6540f, after = 0x000000023b86540f;
+    stepgraph_audit *report;
+
+    make_out();
+    report = WORDS(form, 1, 1, before, after);
+    HOLDS(report, 0, 1);
+    found(report, &(struct wanted){STEPGRAPH_FINDING_CHANGING_SCALAR, DOUBTFUL, 0, names[form], arguments[form], offsets[form], "CELL"},
+          (const char *const[]){"", NULL});
+    /* Of the same step they are not the same: then it is certain, as it is the other way that they are a step's own value. */
+    NO_FAULT(WORDS(form, 1, 2, before, after, before ^ 0x10000), form, "padding");
+    HOLDS(WORDS(form, 2, 2, before, before, after, after), 1, 1);
+    /* Behind a byte that is 0, or one that changes as well, stands a number; */
+    HOLDS(WORDS(form, 1, 1, before & ~(uint64_t)0xff, after & ~(uint64_t)0xff), 1, 1);
+    HOLDS(WORDS(form, 1, 1, before, after + 1), 1, 1);
+    /* and numbers that are doubled look otherwise. */
+    HOLDS(WORDS(form, 1, 1, bits_of(0.1), bits_of(0.2)), 1, 1);
+    HOLDS(WORDS(form, 1, 1, 0x3a83126f, 0x3a03126f), 1, 1);
+}
+END_TEST
+
 START_TEST(byte_that_nobody_sets_is_no_fault)
 {
     stepgraph_audit *report;
@@ -809,6 +841,7 @@ static Suite *make(void)
     tcase_add_test(tc, counters_are_known_in_whatever_order_steps_are_recorded);
     tcase_add_loop_test(tc, counters_are_faults_unless_they_are_left_over_in_large_structs, 0, 2);
     tcase_add_test(tc, byte_that_nobody_sets_is_no_fault);
+    tcase_add_loop_test(tc, bytes_behind_one_that_stays_are_in_doubt, 0, 2);
 
     tc = audit_case(suite, "c: recordings");
     tcase_add_test(tc, one_of_each_is_the_same_as_two);

@@ -727,6 +727,37 @@ static void train_with_garbage(uint64_t k)
     launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
 }
 
+/* What nobody sets looks like a value, and beside it an address may move, so that nothing is recorded a third time. */
+static void train_with_padding(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
+    struct inner part = {.p = in, .n = 1};
+    int one = 1;
+    char byte = 1;
+
+    train_with_address(k);
+    part.tail[1] = 0x000000023ba6540f + 0x200000 * (k % 7);
+    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
+}
+
+START_TEST(what_may_be_padding_is_left_to_the_checks)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_big(want, train_with_padding, elsewhere);
+    loop_make(&config);
+    go(0, 60, train_with_padding);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    TURNS(RECORD, 2);
+    TURNS(LOOK, 0);
+    ck_assert_uint_eq(stats_now().checks_identical, 6);
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
 START_TEST(address_that_was_left_over_stands_against_nothing)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1970,6 +2001,7 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, moved_pointer_is_recorded_every_step_and_updated_in_place, 0, 2);
     tcase_add_test(ladder, memory_without_a_pin_that_stays_is_named);
     tcase_add_loop_test(ladder, address_that_was_left_over_stands_against_nothing, 0, 4);
+    tcase_add_test(ladder, what_may_be_padding_is_left_to_the_checks);
     tcase_add_loop_test(ladder, doubt_that_replays_refute_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, address_without_a_pin_that_stays_is_in_doubt_in_a_large_struct, 0, 3);
     tcase_add_test(ladder, pin_beside_memory_that_is_in_doubt_stands_against_nothing);
