@@ -298,6 +298,8 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
     return status;
 }
 
+#define TURN_FLAGS ((uint32_t)(STEPGRAPH_TURN_LAUNCH | STEPGRAPH_TURN_KEEPS_NOTHING))
+
 static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph_turn *turn)
 {
     uint64_t start_ns = sg__loop_now_ns();
@@ -307,8 +309,8 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     bool started;
     sg__lane *lane;
 
-    if ((turn->flags & ~(uint32_t)STEPGRAPH_TURN_LAUNCH) != 0)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown turn flags 0x%x", turn->flags & ~(uint32_t)STEPGRAPH_TURN_LAUNCH);
+    if ((turn->flags & ~TURN_FLAGS) != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown turn flags 0x%x", turn->flags & ~TURN_FLAGS);
     if (turn->key == STEPGRAPH_KEY_ALL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "loop '%s': key 0x%llx means all keys, and is none", loop->name,
                         (unsigned long long)turn->key);
@@ -325,6 +327,7 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     if (status != STEPGRAPH_OK)
         return sg__log_failure(loop->session, status);
     loop->k = k;
+    loop->keeps_nothing = (turn->flags & STEPGRAPH_TURN_KEEPS_NOTHING) != 0;
     if (!loop->rehearsing) /* What an earlier turn saved is about that turn. */
         sg__loop_forget(loop);
     do {
@@ -375,8 +378,8 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
 
     /* A replay needs nothing here. */
     lane = loop->last != NULL && loop->last->key == turn->key ? loop->last : sg__lane_of(loop, turn->key);
-    if (lane != NULL && lane->phase == SG__PHASE_REPLAY && lane->until_check != 0 && turn->flags == 0 && !loop->retry.set &&
-        loop->trace == NULL && !declared(loop, k, 0)) {
+    if (lane != NULL && lane->phase == SG__PHASE_REPLAY && lane->until_check != 0 && (turn->flags & ~(uint32_t)STEPGRAPH_TURN_KEEPS_NOTHING) == 0 &&
+        !loop->retry.set && loop->trace == NULL && !declared(loop, k, 0)) {
         loop->k = k;
         loop->open = STEPGRAPH_TURN_REPLAY;
         loop->why = STEPGRAPH_WHY_NONE;

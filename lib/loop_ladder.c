@@ -216,19 +216,18 @@ static const stepgraph_finding *in_doubt(const stepgraph_audit *audit, uint32_t 
 }
 
 /* Of two recordings that differ. */
-static uint32_t judge_changes(const stepgraph_audit *audit, const stepgraph_step *again, char words[512])
+static uint32_t judge_changes(const stepgraph_loop *loop, const stepgraph_audit *audit, const stepgraph_step *again, char words[512])
 {
     const stepgraph_finding *finding;
     stepgraph_why why = worst(audit, &finding);
+    bool may_look = loop->keeps_nothing || in_doubt(audit, STEPGRAPH_FINDING_MOVED_POINTER) == NULL;
 
     words_of(audit, finding, words, 512);
     if (why == STEPGRAPH_WHY_TOPOLOGY)
         return FAILED | (uint32_t)why;
     /* Padding differs as scalars do, and also between two recordings of the same step. But where an address may move, the step is
-     * not recorded once more: the host would go on with memory that only that recording has written. */
-    return (why == STEPGRAPH_WHY_SCALAR && again == NULL && in_doubt(audit, STEPGRAPH_FINDING_MOVED_POINTER) == NULL ? LOOK
-                                                                                                                     : DOWN) |
-           (uint32_t)why;
+     * not recorded once more: the host could go on with memory that only that recording has written. */
+    return (why == STEPGRAPH_WHY_SCALAR && again == NULL && may_look ? LOOK : DOWN) | (uint32_t)why;
 }
 
 /* Of what stands in them without a pin, where that is worse than what is known already. */
@@ -289,7 +288,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     if (status != STEPGRAPH_OK)
         mine = out_of_memory(words);
     else if (audit->summary.faults > 0)
-        mine = judge_changes(audit, again, words);
+        mine = judge_changes(loop, audit, again, words);
     else
         mine = judge_doubt(audit, words);
     if (mine < LOOK)

@@ -108,6 +108,7 @@ struct stepgraph_loop {
     uint32_t open; /* Its kind; 0: none is. */
     uint32_t why;
     uint64_t k;
+    bool keeps_nothing; /* Of what its step allocates. */
     uint64_t start_ns;
     stepgraph_step *look;       /* The third recording; only in a turn that looks. */
     stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */

@@ -189,7 +189,13 @@ STEPGRAPH_API void stepgraph_loop_destroy(stepgraph_loop *loop);
 /** Bits of stepgraph_turn::flags. */
 enum {
     /** The host launches this step itself: it logs inside, or does something else that no graph should hold. No recording follows from it. */
-    STEPGRAPH_TURN_LAUNCH = 1u << 0
+    STEPGRAPH_TURN_LAUNCH = 1u << 0,
+    /**
+     * After this step no variable of the host's holds an address of memory that the step allocated: what lives from step to step stays where it is.
+     * Then the step may be recorded a third time, to tell what is left over in arguments from what changes, also where an address seems to move.
+     * Without, such a step is recorded every time: what only the third recording allocated nothing would have written.
+     */
+    STEPGRAPH_TURN_KEEPS_NOTHING = 1u << 1
 };
 
 /** One turn. Begin with #STEPGRAPH_TURN_INIT, once; the same one serves for all steps. */

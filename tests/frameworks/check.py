@@ -320,11 +320,12 @@ def arena():
     check(blocks[0] is not None, "no block in a thread without a current context")
     free(blocks[0], 100, 0, None)
     made = Recorder(library, memory=memory, flags=library.LOOP_IGNORE_CLOCK)
-    trainer, used, kept = Trainer(made.session), {True: set(), False: set()}, []
+    trainer, used, kept, asked = Trainer(made.session), {True: set(), False: set()}, [], set()
 
     def run(k):
         blocks = [allocate(700, 0, None) for _ in range(3)]
         used[memory.recording].update(blocks)
+        asked.add(made.loop.turn.flags)
         session = made.session
         check(trainer.copy(blocks[0], trainer.pins["x"].address, trainer.extent, session.stream) == 0, "a copy was refused")
         trainer.run()
@@ -341,6 +342,7 @@ def arena():
         stats = library.filled("arena_get_stats", "arena_stats", memory.arena)
         inside = range(stats.address, stats.address + stats.bytes)
         check(turn.kind == library.TURN_REPLAY, made.report())
+        check(library.TURN_KEEPS_NOTHING in asked, f"turn flags {asked}")
         check(used[True] and all(block in inside for block in used[True]), f"recorded: {used[True]}, and the arena is {inside}")
         check(len(used[False]) == 3 and not any(block in inside for block in used[False]), f"launched: {used[False]}")
         check(stats.blocks == 0 and stats.peak == 3 * 1024, f"{stats.blocks} blocks left, {stats.peak} bytes at most")
