@@ -50,7 +50,7 @@ MUTANTS = [
     ("inputs are not compared", "check_arm.c", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT))", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_OUTPUT))"),
     ("states are not compared", "check_arm.c", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT))", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_INPUT | SG__GROUP_OUTPUT))"),
     ("outputs are not compared", "check_arm.c", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT))", "#define STATES_AND_MORE ((unsigned int)(SG__GROUP_STATE | SG__GROUP_INPUT))"),
-    ("time has no limit", "check_arm.c", "&& waited < limit_ns)", "&& waited < limit_ns + 100000000000ull)"),
+    ("time has no limit", "wait.c", "&& waited < limit_ns)", "&& waited < limit_ns + 100000000000ull)"),
     ("a hanging session is not marked", "check_arm.c", "    sg__session_hangs(check->session, event, step->name);\n", "    (void)event;\n"),
     ("fresh launches do not wait for feeds", "check_arm.c", "    if (status == STEPGRAPH_OK && check->config.feed_stream != NULL)\n        status = wait_stream(check, check->config.feed_stream, check->config.timeout_ns, &late);\n",
      "    (void)late;\n"),
