@@ -202,9 +202,6 @@ static bool is_end_of_pin(const sg__examination *e, CUdeviceptr address)
     if (index == session->n_pins || sg__allocation_at(&session->own, address) != NULL)
         return index != session->n_pins;
     pin = session->pins[index];
-    for (const stepgraph_step *step = session->steps; step != NULL; step = step->next)
-        if (sg__table_holds(step->tables, address))
-            return true;
     return !pin->adopted && sg__allocation_ask(session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
            item.start <= pin->address;
 }

@@ -12,9 +12,9 @@
 #include "audit_p.h"
 #include "graveyard.h"
 #include "launchable.h"
+#include "memory.h"
 #include "sets.h"
 #include "structs.h"
-#include "memory.h"
 #include "wait.h"
 
 #define LANES_MAX 64u
@@ -197,7 +197,7 @@ static bool worth_trying(const sg__order *order, const sg__order *narrower, uint
     return order->path <= TOO_LONG * shortest && (narrower == NULL || order->path < SHORTER * narrower->path);
 }
 
-/* The step on one lane, on a few, ... */
+/* On as many lanes as the host says; or on a few, on more, and on many. */
 static stepgraph_status lay_out(relaxing *r, way *ways, size_t n)
 {
     static const uint32_t widths[] = {4, 8, 16};
@@ -240,12 +240,13 @@ static stepgraph_status make_ways(relaxing *r)
     way ways[WAYS - 1] = {0};
     const sg__order *narrower = NULL;
     stepgraph_status status = lay_out(r, ways, n);
+    const bool all = has_collectives(r);
     uint32_t shortest = UINT32_MAX;
 
     for (size_t i = 0; i < n; i++)
         shortest = ways[i].order.path < shortest ? ways[i].order.path : shortest;
     for (size_t i = 0; i < n; i++) {
-        if (status == STEPGRAPH_OK && (has_collectives(r) || worth_trying(&ways[i].order, narrower, shortest))) {
+        if (status == STEPGRAPH_OK && (all || worth_trying(&ways[i].order, narrower, shortest))) {
             r->ways[r->n_ways] = ways[i];
             narrower = &r->ways[r->n_ways++].order;
         } else {

@@ -47,7 +47,8 @@ double sg__series_median(const sg__series *series)
 
 /* ---- laps -------------------------------------------------------------------------------------------------------- */
 
-/* While the device is behind, each question whether a lap is over costs the host half a microsecond: so many laps go by before the next one. */
+/* While the device is behind, each question whether a lap is over costs the host a microsecond or so: so many laps go by before the next one, unless
+ * there is no room for another. */
 #define PATIENCE 3u
 
 /* Begin a segment, or note the end: read the clock and the counter, record an event. */
@@ -191,7 +192,7 @@ static stepgraph_status lap_begin(stepgraph_step *step, sg__laps *laps, uint32_t
 {
     stepgraph_status status;
 
-    if (laps->patience > 0) {
+    if (laps->patience > 0 && laps->n < step->stages.laps_most) {
         laps->patience--;
     } else {
         status = poll(step, laps);

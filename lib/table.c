@@ -13,7 +13,7 @@ struct sg__table {
 
 static void free_one(stepgraph_session *session, sg__table *table)
 {
-    sg__bury(session, SG__GRAVE_DEVICE, table->device);
+    sg__own_free(session, table->device);
     sg__bury(session, SG__GRAVE_HOST, (uintptr_t)table->host);
     free(table);
 }
@@ -27,7 +27,7 @@ static stepgraph_status table_add(stepgraph_session *session, sg__table **list, 
 
     if (table == NULL)
         return sg__fail_memory("host", sizeof *table);
-    status = sg__device_alloc(session, &table->device, n * sizeof(sg__slice));
+    status = sg__own_alloc(session, &table->device, n * sizeof(sg__slice));
     if (status == STEPGRAPH_OK)
         status = sg__host_alloc(session, &memory, n * sizeof(sg__slice));
     if (status != STEPGRAPH_OK) {

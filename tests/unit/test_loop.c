@@ -636,12 +636,23 @@ START_TEST(doubt_that_replays_confirm_names_the_cause)
 }
 END_TEST
 
-/* A struct of which the kernel reads only a part. */
-struct inner {
-    CUdeviceptr p;
-    int n;
-    CUdeviceptr tail[3];
-};
+/* A struct of which the kernel reads only a part: something is left over in the rest. */
+static void launch_with_left_over(uint64_t word)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
+    static struct {
+        CUdeviceptr p;
+        int n;
+        uint64_t tail[3];
+    } part; /* Its own padding is 0. */
+    int one = 1;
+    char byte = 1;
+
+    part.p = in;
+    part.n = 1;
+    part.tail[1] = word;
+    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
+}
 
 /* The address may be one that the host goes on with. */
 static void train_with_address_and_scalar(uint64_t k)
@@ -674,15 +685,9 @@ END_TEST
 /* What nobody sets differs in each recording, also of one step. */
 static void train_with_address_and_garbage(uint64_t k)
 {
-    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
-    struct inner part = {.p = in, .n = 1};
-    int one = 1;
-    char byte = 1;
-
     train_with_address(k);
-    part.tail[1] = 0x1234 + 17 * garbage * garbage; /* Not by the same amount each time, as a counter. */
+    launch_with_left_over(0x1234 + 17 * garbage * garbage); /* Not by the same amount each time, as a counter. */
     garbage += recording() ? 1 : 0;
-    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
 }
 
 START_TEST(third_recording_tells_what_is_left_over_beside_an_address)
@@ -751,29 +756,17 @@ static unsigned garbage_in; /* A bit for each recording. */
 
 static void train_with_garbage(uint64_t k)
 {
-    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
-    struct inner part = {.p = in, .n = 1};
-    int one = 1;
-    char byte = 1;
-
     train(k);
     /* Live memory of somebody else in some recordings, an address of the host's in others. */
-    part.tail[1] = garbage < 2 && (garbage_in >> garbage & 1) != 0 ? moving[0] : (CUdeviceptr)(uintptr_t)&garbage;
+    launch_with_left_over(garbage < 2 && (garbage_in >> garbage & 1) != 0 ? moving[0] : (CUdeviceptr)(uintptr_t)&garbage);
     garbage += recording() ? 1 : 0;
-    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
 }
 
 /* What nobody sets looks like a value, and beside it an address may move, so that nothing is recorded a third time. */
 static void train_with_padding(uint64_t k)
 {
-    CUdeviceptr out = stepgraph_pin_address(loss), in = stepgraph_pin_address(weight);
-    struct inner part = {.p = in, .n = 1};
-    int one = 1;
-    char byte = 1;
-
     train_with_address(k);
-    part.tail[1] = 0x000000023ba6540f + 0x200000 * (k % 7);
-    launch_n(kernels.inner, 1, (void *[]){&part, &out, &one, &byte, &in});
+    launch_with_left_over(0x000000023ba6540f + 0x200000 * (k % 7));
 }
 
 START_TEST(what_may_be_padding_is_left_to_the_checks)

@@ -73,7 +73,7 @@ class Recorder:
         self.random = Random(self)
         self._outer = contextlib.ExitStack()
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of,
-        self._keeping = set()  # and whose steps leave memory in the pool to variables of the host
+        self._keeping = set()  # and whose steps leave what they allocate to variables of the host
         self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
         self._step_now = None  # What run() is called for
         self._recording = (self.library.TURN_RECORD, self.library.TURN_LOOK, self.library.TURN_RERECORD)
@@ -194,7 +194,8 @@ class Recorder:
             raise RuntimeError("a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's")
         loop, library, random = self.loop, self.library, self.random
         self._prepare(k, run, key, rewind)
-        flags = library.TURN_LAUNCH if key in self._launched else 0 if key in self._keeping else library.TURN_KEEPS_NOTHING
+        flags = library.TURN_LAUNCH if key in self._launched else 0
+        flags |= 0 if key in self._keeping else library.TURN_KEEPS_NOTHING
         again = True
         while again:
             random.go_to(first)
@@ -225,7 +226,9 @@ class Recorder:
         gc.collect()
         kept = self.memory.prepare()
         if kept:
-            (self._launched if rewind is None else self._keeping).add(key)
+            self._keeping.add(key)
+        if kept and rewind is None:
+            self._launched.add(key)
         if kept and key not in self._told:
             self._told.add(key)
             self._log(self.library.LOG_WARNING, f"a step keeps {sum(kept)} bytes of what it allocates, in {len(kept)} blocks: what lives from step "
