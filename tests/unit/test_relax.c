@@ -980,35 +980,59 @@ static CUfunction hidden(const char *name)
 }
 
 static struct {
-    stepgraph_pin *a, *b, *out;
-    CUdeviceptr table;
+    stepgraph_pin *state[5]; /* a, b, out, late, beside */
+    CUdeviceptr table, busy[2];
 } planted;
 
 static void planted_make(void)
 {
-    CUdeviceptr addresses[2];
+    static const char *const names[] = {"a", "b", "out", "late", "beside"};
+    CUdeviceptr nonzero = pin(STEPGRAPH_ROLE_CONST, "nonzero"), addresses[2];
+    const uint32_t one_word = 1;
 
-    planted.a = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "a");
-    planted.b = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "b");
-    planted.out = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "out");
+    for (int i = 0; i < 5; i++)
+        planted.state[i] = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, names[i]);
+    for (int i = 0; i < 2; i++) {
+        addresses[i] = stepgraph_pin_address(planted.state[i]);
+        planted.busy[i] = pin(STEPGRAPH_ROLE_CONST, i == 0 ? "busy" : "busy beside");
+        put_bytes(planted.busy[i], &nonzero, sizeof nonzero);
+    }
+    put_bytes(nonzero, &one_word, sizeof one_word);
     planted.table = pin(STEPGRAPH_ROLE_CONST, "table");
-    addresses[0] = stepgraph_pin_address(planted.a);
-    addresses[1] = stepgraph_pin_address(planted.b);
     put_bytes(planted.table, addresses, sizeof addresses);
 }
 
-/* b = a + 1, by a table of addresses in device memory. The set comes first, and what stands in for it last in cusim's list: nodes that nothing
- * holds back run before it and what follows from it. */
+/* b = a + 1, by a table of addresses in device memory. a takes 2 ms, and so does what comes before b is read: relaxed, both are the same wrong
+ * numbers in each replay, since a race that comes out now so, now so would be no divergence to a check. The set comes first, and what stands in
+ * for it last in cusim's list: nodes that nothing holds back run before it and what follows from it. */
 static void planted_step(void)
 {
-    CUdeviceptr a = stepgraph_pin_address(planted.a), b = stepgraph_pin_address(planted.b), out = stepgraph_pin_address(planted.out);
+    CUdeviceptr address[5];
+    unsigned long long ns = 2000000;
     float one_more = 1;
 
-    CU(MemsetD8Async(a + 4, 0, 4, stream));
-    inc(stream, a, 3);
+    for (int i = 0; i < 5; i++)
+        address[i] = stepgraph_pin_address(planted.state[i]);
+    CU(MemsetD8Async(address[3] + 4, 0, 4, stream));
+    launch(stream, hidden("stall"), 1, (void *[]){&address[3], &planted.busy[0], &ns});
+    axpb(stream, address[0], address[3], 3);
+    launch(stream, hidden("stall"), 1, (void *[]){&address[4], &planted.busy[1], &ns});
+    axpb(stream, address[2], address[4], 0);
     launch(stream, hidden("through_table"), 1, (void *[]){&planted.table, &one_more});
-    axpb(stream, out, b, 0.5f);
-    inc(stream, a, 0.25f);
+    axpb(stream, address[2], address[1], 0.5f);
+}
+
+/* What n launched steps leave in out; the state is as before then. */
+static float planted_launched(int n)
+{
+    float wanted;
+
+    for (int k = 0; k < n; k++)
+        planted_step();
+    wanted = pin_float(planted.state[2]);
+    for (int i = 0; i < 5; i++)
+        OK(stepgraph_pin_write(planted.state[i], (float[FLOATS]){0}, BYTES));
+    return wanted;
 }
 
 static stepgraph_step *planted_recorded(void)
@@ -1068,6 +1092,7 @@ START_TEST(table_of_addresses_is_caught_by_the_bytes)
     stepgraph_verify *verify = NULL;
     stepgraph_relax_summary s;
     stepgraph_step *step;
+    float wanted;
 
     step = planted_recorded();
     s = relax_to(step, 0);
@@ -1076,8 +1101,9 @@ START_TEST(table_of_addresses_is_caught_by_the_bytes)
     ck_assert_ptr_null(step->relaxed);
     ck_assert_ptr_nonnull(strstr(said, "leaves other bytes behind"));
     ck_assert_ptr_nonnull(strstr(stepgraph_relax_text(reports[n_reports - 1]), "left other bytes behind"));
+    wanted = planted_launched(1);
     OK(stepgraph_step_replay(step));
-    ck_assert_float_eq(pin_float(planted.out), 4.5f);
+    ck_assert_float_eq(pin_float(planted.state[2]), wanted);
 
     /* Where nothing is compared, verifying finds it. */
     ck_assert_uint_eq(relax_to(step, 4).lanes, 4);
@@ -1208,25 +1234,23 @@ START_TEST(loop_relaxes_without_checks_where_none_are_wanted)
 }
 END_TEST
 
-/* Relaxed without timing, so that only the loop's own checks can find the table. */
+/* Relaxed without timing, so that only the loop's own checks can find the table. 3 warm, 2 recorded, 3 checked, relaxed, 1 that diverges, 3 checked
+ * again; then replays. */
 START_TEST(loop_goes_back_to_the_recording_when_a_check_finds_other_results)
 {
     stepgraph_relax_config relax = on_lanes(4);
     float wanted;
 
     planted_make();
-    for (int k = 0; k < 20; k++)
-        planted_step();
-    wanted = pin_float(planted.out);
-    for (int i = 0; i < 3; i++)
-        OK(stepgraph_pin_write((stepgraph_pin *[]){planted.a, planted.b, planted.out}[i], (float[FLOATS]){0}, BYTES));
+    wanted = planted_launched(20);
     loop_make(&relax, 0);
     loop_run(0, 20, planted_step);
-    ck_assert_float_eq(pin_float(planted.out), wanted);
+    ck_assert_float_eq(pin_float(planted.state[2]), wanted);
     ck_assert_uint_eq(loop_stats().relax_diverged, 1);
     ck_assert_uint_eq(loop_stats().relaxed, 0);
     ck_assert_uint_eq(loop_stats().checks_diverged, 1);
     ck_assert_uint_eq(loop_stats().checks_identical, 6);
+    ck_assert_uint_eq(loop_stats().checks, 7);
     ck_assert_uint_eq(loop_stats().rung, STEPGRAPH_RUNG_REPLAY);
     ck_assert_uint_eq(loop_stats().turns[STEPGRAPH_TURN_REPLAY], 8);
     ck_assert_ptr_nonnull(strstr(said, "relaxed it goes wrong: "));
