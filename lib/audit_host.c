@@ -137,8 +137,7 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-/* Some bytes of the process's memory, by way of the system, since what was known of it may be gone by now. */
-static bool read_memory(uint64_t address, void *to, size_t bytes)
+bool sg__process_read(uint64_t address, void *to, size_t bytes)
 {
     struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
     bool done;
@@ -190,7 +189,7 @@ static bool follows_call(const sg__host_memory *memory, uint64_t address)
     unsigned char code[8];
     int32_t distance;
 
-    if (!read_memory(address - sizeof code, code, sizeof code))
+    if (!sg__process_read(address - sizeof code, code, sizeof code))
         return false;
     memcpy(&distance, &code[4], sizeof distance);
     if (code[3] == 0xe8 && is_code(memory, address + (uint64_t)(int64_t)distance)) /* call distance */
@@ -214,7 +213,7 @@ static bool follows_call(const sg__host_memory *memory, uint64_t address)
     uint32_t code;
 
     (void)memory;
-    return address % 4 == 0 && read_memory(address - sizeof code, &code, sizeof code) &&
+    return address % 4 == 0 && sg__process_read(address - sizeof code, &code, sizeof code) &&
            ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
 #else
     (void)memory;

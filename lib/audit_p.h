@@ -122,6 +122,9 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
 bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low);
 void sg__host_memory_free(sg__host_memory *memory);
 
+/* Some bytes of the process's memory, by way of the system, since what was known of it may be gone by now. False: they cannot be read. */
+bool sg__process_read(uint64_t address, void *to, size_t bytes);
+
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */
 stepgraph_status sg__step_examine(stepgraph_step *step);
 

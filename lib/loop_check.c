@@ -22,6 +22,8 @@
 #define PLANTS_MAX 8u
 /* Replays of the same step that are compared with each other before a difference counts as the graph's. */
 #define REPLAYS_MAX 3u
+/* Checks that are put off in a row. */
+#define PUT_OFF_MAX 8u
 #define TIMEOUT_DEFAULT_NS 60000000000u
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
@@ -51,12 +53,7 @@ void sg__loop_forget(stepgraph_loop *loop)
     if (loop->has_images)
         sg__shots_free(&loop->shots);
     loop->has_images = false;
-    sg__own_free(loop->session, loop->block_copies);
-    loop->block_copies = 0;
-    free(loop->blocks);
-    loop->blocks = NULL;
-    loop->n_blocks = loop->first_guard = 0;
-    loop->block_bytes = 0;
+    sg__guards_forget(loop);
 }
 
 stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
@@ -114,185 +111,15 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     return status;
 }
 
-/* ---- blocks of arenas ---------------------------------------------------------------------------------------------- */
-
-static stepgraph_status add_block(stepgraph_loop *loop, CUdeviceptr start, CUdeviceptr end)
-{
-    sg__range *larger;
-
-    if (end <= start)
-        return STEPGRAPH_OK;
-    larger = realloc(loop->blocks, (loop->n_blocks + 1) * sizeof *larger);
-    if (larger == NULL)
-        return sg__fail_memory("host", (loop->n_blocks + 1) * sizeof *larger);
-    loop->blocks = larger;
-    loop->blocks[loop->n_blocks++] = (sg__range){.a = loop->block_bytes, .b = start, .bytes = end - start};
-    loop->block_bytes += (end - start + 255) / 256 * 256;
-    return STEPGRAPH_OK;
-}
-
-/* What is between the gaps of an arena. */
-static stepgraph_status add_blocks(stepgraph_loop *loop, const stepgraph_pin *pin)
-{
-    CUdeviceptr from = pin->address, start;
-    stepgraph_status status = STEPGRAPH_OK;
-    uint64_t bytes;
-
-    while (status == STEPGRAPH_OK && sg__arena_gap(loop->session, pin, from, &start, &bytes)) {
-        status = add_block(loop, from, start);
-        from = start + bytes;
-    }
-    return status == STEPGRAPH_OK ? add_block(loop, from, pin->address + pin->bytes) : status;
-}
-
-/* Copy blocks away, or back: as they were (0), or as the launches left them (1). */
-static stepgraph_status copy_blocks(stepgraph_loop *loop, unsigned int which, bool back)
-{
-    stepgraph_status status = STEPGRAPH_OK;
-    sg__range *ranges;
-
-    if (loop->n_blocks == 0)
-        return STEPGRAPH_OK;
-    ranges = malloc(loop->n_blocks * sizeof *ranges);
-    if (ranges == NULL)
-        return sg__fail_memory("host", loop->n_blocks * sizeof *ranges);
-    for (size_t i = 0; i < loop->n_blocks; i++) {
-        CUdeviceptr copy = loop->block_copies + which * loop->block_bytes + loop->blocks[i].a, block = loop->blocks[i].b;
-        ranges[i] = (sg__range){.a = back ? block : copy, .b = back ? copy : block, .bytes = loop->blocks[i].bytes};
-    }
-    status = sg__commit_now(loop->session, ranges, loop->n_blocks);
-    free(ranges);
-    return status;
-}
-
-/* ---- guards: memory that no pin covers ----------------------------------------------------------------------------- */
-
-/* What of an allocation is in no pin. */
-static stepgraph_status add_gaps(stepgraph_loop *loop, const sg__allocation *allocation)
-{
-    const stepgraph_session *session = loop->session;
-    CUdeviceptr from = allocation->start, end = allocation->start + allocation->bytes;
-    stepgraph_status status = STEPGRAPH_OK;
-
-    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK; i++) {
-        const stepgraph_pin *pin = session->pins[i];
-        if (pin->address + pin->bytes <= from || pin->address >= end)
-            continue;
-        status = add_block(loop, from, pin->address);
-        from = pin->address + pin->bytes;
-    }
-    return status == STEPGRAPH_OK ? add_block(loop, from, end) : status;
-}
-
-/* Where there is doubt whether addresses are used, a replay may write there. All streams of the host's may have work on that
- * memory. */
-static stepgraph_status add_guards(stepgraph_loop *loop, const sg__lane *lane)
-{
-    const sg__allocations *list = &lane->step->allocations;
-    stepgraph_status status = STEPGRAPH_OK;
-
-    loop->first_guard = loop->n_blocks;
-    for (size_t i = 0; lane->suspected && i < list->n && status == STEPGRAPH_OK; i++) {
-        const sg__allocation *allocation = &list->items[i];
-        if (!allocation->reported && !allocation->reported_in_struct)
-            continue;
-        if (allocation->pool || allocation->type != CU_MEMORYTYPE_DEVICE)
-            return sg__fail(STEPGRAPH_ERR_MEMORY, "the graph may use memory at 0x%llx, which cannot be saved",
-                            (unsigned long long)allocation->start);
-        status = add_gaps(loop, allocation);
-    }
-    return status;
-}
-
-static bool has_guards(const stepgraph_loop *loop)
-{
-    return loop->n_blocks > loop->first_guard;
-}
-
-static stepgraph_status wait_for_all_streams(const stepgraph_loop *loop)
-{
-    CUstreamCaptureMode before = sg__relax(loop->session);
-    CUresult code = loop->session->driver->CtxSynchronize();
-
-    sg__unrelax(loop->session, before);
-    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
-}
-
-/* How many bytes of the guards are not as they were before the step. */
-static stepgraph_status guards_touched(stepgraph_loop *loop, uint64_t *bytes)
-{
-    stepgraph_session *session = loop->session;
-    size_t n = loop->n_blocks - loop->first_guard;
-    sg__range *ranges = calloc(n + 1, sizeof *ranges + sizeof(sg__difference));
-    sg__difference *found = (sg__difference *)(void *)(ranges + n);
-    CUdeviceptr table = 0;
-    stepgraph_status status;
-    uint64_t chunks;
-    CUresult code;
-
-    *bytes = 0;
-    if (ranges == NULL)
-        return sg__fail_memory("host", n * (sizeof *ranges + sizeof *found));
-    for (size_t i = 0; i < n; i++) {
-        const sg__range *guard = &loop->blocks[loop->first_guard + i];
-        ranges[i] = (sg__range){.a = guard->b, .b = loop->block_copies + guard->a, .bytes = guard->bytes};
-        found[i].first = UINT64_MAX;
-    }
-    chunks = sg__ranges_number(ranges, n);
-    status = sg__own_alloc(session, &table, n * (sizeof *ranges + sizeof *found));
-    if (status != STEPGRAPH_OK)
-        goto fail;
-    SG__CU(session->driver, MemcpyHtoDAsync, table, ranges, n * (sizeof *ranges + sizeof *found), session->stream);
-    code = sg__kernels_compare(session->driver, &session->kernels, session->stream, table, n, chunks, table + n * sizeof *ranges);
-    if (code != CUDA_SUCCESS) {
-        status = sg__fail_driver(session->driver, "cuLaunchKernel", code);
-        goto fail;
-    }
-    SG__CU(session->driver, MemcpyDtoHAsync, found, table + n * sizeof *ranges, n * sizeof *found, session->stream);
-    status = sg__session_wait(session);
-    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
-        *bytes += found[i].bytes;
-
-fail:
-    sg__own_free(session, table);
-    free(ranges);
-    return status;
-}
-
-static stepgraph_status save_blocks(stepgraph_loop *loop, const sg__lane *lane)
-{
-    uint64_t device = loop->config.snapshot_bytes, host = 0;
-    stepgraph_status status = STEPGRAPH_OK;
-
-    for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
-        if (lane->step->used[i]->in_arena)
-            status = add_blocks(loop, lane->step->used[i]);
-    if (status == STEPGRAPH_OK)
-        status = add_guards(loop, lane);
-    if (status == STEPGRAPH_OK && has_guards(loop)) {
-        status = sg__snapshot_limits(loop->session, &device, &host);
-        if (status == STEPGRAPH_OK && 2 * loop->block_bytes > device)
-            status = sg__fail(
-                STEPGRAPH_ERR_MEMORY,
-                "the graph may use %llu bytes that no pin covers, of which a check makes two copies, and %llu bytes may be used",
-                (unsigned long long)loop->block_bytes, (unsigned long long)device);
-        if (status == STEPGRAPH_OK)
-            status = wait_for_all_streams(loop);
-    }
-    if (status == STEPGRAPH_OK && loop->n_blocks > 0)
-        status = sg__own_alloc(loop->session, &loop->block_copies, 2 * loop->block_bytes);
-    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, false) : status;
-}
+/* ---- begin ------------------------------------------------------------------------------------------------------- */
 
 /* Everything as before the step; what was fed is still there. */
 static stepgraph_status go_back(stepgraph_loop *loop)
 {
     stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
 
-    return status == STEPGRAPH_OK ? copy_blocks(loop, 0, true) : status;
+    return status == STEPGRAPH_OK ? sg__guards_copy(loop, SG__BEFORE, true) : status;
 }
-
-/* ---- begin ------------------------------------------------------------------------------------------------------- */
 
 static stepgraph_status poison_arena(const stepgraph_session *session, const stepgraph_pin *pin)
 {
@@ -350,17 +177,19 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
 
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
 {
-    const char *words =
-        lane->unpinned > 0 ? "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it "
-                             "back: pin it, or replay unproven with STEPGRAPH_LOOP_NO_CHECK"
-                           : NULL;
-    stepgraph_status status = words == NULL ? sg__loop_save(loop, 2) : STEPGRAPH_OK, agreed;
+    stepgraph_status status = lane->unpinned == 0 ? sg__loop_save(loop, 2) : STEPGRAPH_OK, agreed;
+    char held[512], *words = NULL;
     bool against;
     uint32_t worst;
 
     *possible = false;
+    if (lane->unpinned > 0) {
+        words = held;
+        snprintf(held, sizeof held, "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or "
+                 "replay unproven with STEPGRAPH_LOOP_NO_CHECK: %s", lane->unpinned_words);
+    }
     if (words == NULL && status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
-        status = save_blocks(loop, lane);
+        status = sg__guards_save(loop, lane);
         if (status == STEPGRAPH_OK)
             status = poison(loop, lane);
         sg__leave(loop->session);
@@ -569,13 +398,13 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
     uint32_t worst = 0;
 
     if (status == STEPGRAPH_OK)
-        status = copy_blocks(loop, 1, false);
+        status = sg__guards_copy(loop, SG__AFTER, false);
     if (status == STEPGRAPH_OK)
         status = go_back(loop);
     if (status == STEPGRAPH_OK)
         status = replay(loop, lane);
-    if (status == STEPGRAPH_OK && has_guards(loop))
-        status = guards_touched(loop, &touched);
+    if (status == STEPGRAPH_OK)
+        status = sg__guards_touched(loop, &touched);
     if (status == STEPGRAPH_OK)
         status = compare(loop, loop->after, &differ);
     if (status == STEPGRAPH_OK)
@@ -657,6 +486,7 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
 static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
 {
     loop->stats.checks++;
+    lane->put_off = 0;
     switch (verdict) {
     case STEPGRAPH_IDENTICAL:
         loop->stats.checks_identical++;
@@ -684,34 +514,49 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict 
     }
 }
 
+/* Page-locked memory that the graph may use has changed while the host launched the step: by the step, and then a replay would change it once more,
+ * or by another thread of the host's, which does not do so each time. */
+static void put_off(stepgraph_loop *loop, sg__lane *lane, uint64_t changed)
+{
+    char words[512] = SG__ANOTHER_RANK;
+
+    loop->stats.checks_failed++;
+    if (lane->phase != SG__PHASE_CHECK)
+        lane->until_check = loop->config.check_every;
+    if (lane->phase != SG__PHASE_CHECK || ++lane->put_off < PUT_OFF_MAX)
+        return;
+    if (changed != 0)
+        snprintf(words, sizeof words, "%.250s; and page-locked memory at 0x%llx changes in each step, so it is used, and a check, which does the step "
+                 "twice, could not put it back", lane->doubt_words, (unsigned long long)changed);
+    sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, words);
+}
+
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_check_verdict verdict = STEPGRAPH_IDENTICAL;
     stepgraph_status status = sg__enter(loop->session), back;
     stepgraph_error_info why;
     char words[400] = SG__ANOTHER_RANK;
+    uint32_t against = 0;
+    uint64_t changed;
     bool checked;
 
     if (status != STEPGRAPH_OK)
         return status;
-    if (has_guards(loop)) {
-        status = sg__allocations_check(lane->step);
-        if (status == STEPGRAPH_OK)
-            status = wait_for_all_streams(loop);
-        if (status != STEPGRAPH_OK) /* What is gone cannot be put back. */
-            loop->n_blocks = loop->first_guard;
-    }
-    checked = status == STEPGRAPH_OK;
+    status = sg__guards_settle(loop, lane, &changed);
+    if (status == STEPGRAPH_OK && lane->suspected)
+        status = sg__loop_agree(loop, SG__ASK_CHANGED, changed != 0 ? 1 : 0, &against);
+    checked = status == STEPGRAPH_OK && against == 0;
     if (checked)
         status = hold_against(loop, lane, &verdict, words, sizeof words);
-    if (status == STEPGRAPH_OK)
+    if (checked && status == STEPGRAPH_OK)
         status = agree_verdict(loop, &verdict);
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
     if (checked && back == STEPGRAPH_OK)
         back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
     if (checked && back == STEPGRAPH_OK)
-        back = copy_blocks(loop, 1, true);
+        back = sg__guards_copy(loop, SG__AFTER, true);
     if (back == STEPGRAPH_OK)
         back = sg__session_wait(loop->session);
     sg__loop_forget(loop);
@@ -728,7 +573,10 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE || (status != STEPGRAPH_OK && loop->config.agree != NULL))
         return sg__error_set(&why);
     if (status == STEPGRAPH_OK) {
-        judge(loop, lane, verdict, words);
+        if (checked)
+            judge(loop, lane, verdict, words);
+        else
+            put_off(loop, lane, changed);
         return STEPGRAPH_OK;
     }
     /* The replay was refused or failed; the host's launches have done the step. */

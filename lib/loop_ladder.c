@@ -284,6 +284,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     stepgraph_why why;
 
     *look = lane->suspected = false;
+    lane->put_off = 0;
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)
         mine = out_of_memory(words);

@@ -3,7 +3,7 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
+ * loop_check.c holds replays against launches, loop_guards.c saves memory for it that no pin covers; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
  * loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
@@ -52,12 +52,14 @@ typedef struct sg__lane {
     stepgraph_audit *audit;
     stepgraph_check *check;
     stepgraph_relax *relax;
-    uint64_t unpinned; /* Addresses that no pin covers and the graph uses. */
+    uint64_t unpinned; /* Addresses that no pin covers and the graph uses, */
+    char unpinned_words[256]; /* and the first of them. */
 
     /* A comparison was in doubt about differences: the checks decide, whatever the host says. */
     bool suspected;
     uint32_t doubt_why;    /* What they would be, */
     char doubt_words[512]; /* and the first of them. */
+    uint32_t put_off;      /* Checks in a row that page-locked memory stood against. */
 
     uint32_t warm;           /* Warm runs so far. */
     uint32_t checks_left;    /* Steps to be checked before the first replay. */
@@ -88,6 +90,23 @@ typedef struct sg__retry {
     uint32_t why;
     bool feed;
 } sg__retry;
+
+/* Page-locked memory that the graph may use, and what was in it. */
+typedef struct sg__host_guard {
+    uint64_t address, bytes;
+    unsigned char *was;
+} sg__host_guard;
+
+/* What a check saves beside pins, when a checked step begins: twice in device memory, as it was and as the launches left it. */
+typedef struct sg__guards {
+    sg__range *ranges; /* Where it stands, and where the first copy of each is. */
+    size_t n;
+    size_t first; /* From here on they are no blocks of arenas, but memory that no pin covers, and that the graph may use. */
+    CUdeviceptr copies;
+    uint64_t bytes;
+    sg__host_guard *host; /* Only looked at. */
+    size_t n_host;
+} sg__guards;
 
 typedef struct sg__trace sg__trace;
 
@@ -120,13 +139,7 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images, rehearsing;
 
-    /* Blocks of arenas that the host holds when a checked step begins: twice in device memory, as they were and as the launches
-     * left them. */
-    sg__range *blocks; /* Where they stand, and where the first copy of each is. */
-    size_t n_blocks;
-    CUdeviceptr block_copies;
-    uint64_t block_bytes;
-    size_t first_guard; /* From here on they are no blocks, but memory that no pin covers, and that the graph may use. */
+    sg__guards guards;
 
     stepgraph_loop_stats stats;
     double saved_us; /* By lanes that are gone. */
@@ -157,6 +170,7 @@ typedef enum sg__question {
     SG__ASK_RECORDED = 1, /* Why was the step not recorded? */
     SG__ASK_COMPARED,     /* What follows from the recordings, and why? */
     SG__ASK_CHECK,        /* Can the step not be checked? */
+    SG__ASK_CHANGED,      /* Did it change memory that cannot be put back? */
     SG__ASK_DIFFERS,      /* Does the replay differ from the launches? */
     SG__ASK_NO_ROOM,      /* Is there no room to compare replays with each other? */
     SG__ASK_UNSTEADY,     /* Do they differ? */
@@ -217,6 +231,17 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);
 /* By callbacks, all at once. */
 stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k);
+
+/* loop_guards.c: what a check saves beside pins. With the context current. */
+typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's launches. */
+stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane);
+/* Away, or back. */
+stepgraph_status sg__guards_copy(stepgraph_loop *loop, sg__moment moment, bool back);
+/* The launches are to be over, and what was saved still there. *changed: the address of page-locked memory that is not as it was, or 0. */
+stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, uint64_t *changed);
+/* How many bytes of memory that no pin covers are not as they were before the step. */
+stepgraph_status sg__guards_touched(stepgraph_loop *loop, uint64_t *bytes);
+void sg__guards_forget(stepgraph_loop *loop);
 
 /* loop_relax.c */
 /* The recording that is going to be replayed was made. */

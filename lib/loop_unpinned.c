@@ -32,7 +32,7 @@ static uint32_t flag_for(const stepgraph_finding *finding)
     return 0;
 }
 
-/* Whether a finding that was let pass is about memory that a check cannot put back. */
+/* Whether a finding that was let pass is about memory that a check cannot put back. In doubt or not. */
 static bool is_outside(const stepgraph_finding *finding)
 {
     return finding->kind == STEPGRAPH_FINDING_FREED || finding->kind == STEPGRAPH_FINDING_REPLACED ||
@@ -53,13 +53,37 @@ static const stepgraph_finding *finding_about(const stepgraph_step *step, const 
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
+/* Numbers in doubt that may be addresses of such memory. */
+typedef struct doubts {
+    const stepgraph_step *step;
+    uint64_t *values;
+    size_t n;
+} doubts;
+
+static stepgraph_status gather(const stepgraph_step *step, doubts *out)
+{
+    *out = (doubts){.step = step, .values = malloc((step->audit->summary.kept + 1) * sizeof *out->values)};
+    if (out->values == NULL)
+        return sg__fail_memory("host", step->audit->summary.kept * sizeof *out->values);
+    for (uint64_t i = 0; i < step->audit->summary.kept; i++) {
+        const stepgraph_finding *f = sg__audit_at(step->audit, i);
+        if (is_outside(f) && f->doubtful != 0)
+            out->values[out->n++] = f->before;
+    }
+    return STEPGRAPH_OK;
+}
+
 /* Only what lies in memory that a finding is about is of interest. Such an allocation may hold pins too. */
 static bool is_elsewhere(void *user, uint64_t value, sg__value *entry)
 {
-    const stepgraph_step *step = user;
-    sg__place place = sg__resolve(step, value);
+    const doubts *of = user;
+    sg__place place;
 
     (void)entry;
+    for (size_t i = 0; i < of->n; i++)
+        if (of->values[i] == value)
+            return false;
+    place = sg__resolve(of->step, value);
     return place.where != SG__IN_ALLOCATION || (!place.allocation->reported && !place.allocation->reported_in_struct);
 }
 
@@ -75,7 +99,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Kernel arguments first, by place. *n_out is how many there are. */
-static stepgraph_status read_arguments(const stepgraph_step *of, stepgraph_step *about, sg__graph *graph)
+static stepgraph_status read_arguments(const stepgraph_step *of, doubts *about, sg__graph *graph)
 {
     stepgraph_status status = sg__graph_read(of->session->driver, of->graph, is_elsewhere, about, graph);
     size_t n = 0;
@@ -98,21 +122,32 @@ static bool holds(const sg__graph *graph, const sg__graph_word *word)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
+/* A finding about a word, without its text. */
+static stepgraph_status begin(stepgraph_audit *audit, sg__weight weight, const stepgraph_step *step, const sg__graph_word *word,
+                              const stepgraph_finding *about, sg__finding **out)
+{
+    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, weight, step, word->node, out);
+
+    if (*out == NULL)
+        return status;
+    sg__finding_place(*out, SG__WORD_ARGUMENT, word->argument, word->offset);
+    (*out)->bytes = 8;
+    (*out)->before = word->value;
+    sg__finding_advise(*out, "%s", about->advice);
+    return status;
+}
+
 static stepgraph_status add_word(stepgraph_audit *audit, sg__weight weight, const stepgraph_step *step, const sg__graph_word *word,
                                  const stepgraph_finding *about)
 {
     char what[160];
     sg__finding *f;
-    stepgraph_status status = sg__audit_add(audit, (stepgraph_finding_kind)about->kind, weight, step, word->node, &f);
+    stepgraph_status status = begin(audit, weight, step, word, about, &f);
 
     if (f == NULL)
         return status;
-    sg__finding_place(f, SG__WORD_ARGUMENT, word->argument, word->offset);
     sg__describe_address(step, word->value, word->node, what, sizeof what);
-    f->bytes = 8;
-    f->before = word->value;
     sg__finding_say(f, "0x%llx (%s)", (unsigned long long)word->value, what);
-    sg__finding_advise(f, "%s", about->advice);
     return status;
 }
 
@@ -136,35 +171,76 @@ static bool is_in_doubt(const sg__graph *graph, const sg__graph_word *word)
     return graph->nodes[word->node].layout->arguments[word->argument].bytes > SG__SMALL_STRUCT;
 }
 
-/* Go through all that stands; what the host does not allow is added. graphs: one for each of the n recordings, the first is
- * step's. */
-static stepgraph_status add_what_stands(const stepgraph_loop *loop, const stepgraph_step *step, const sg__graph *graphs, size_t n,
-                                        stepgraph_audit *audit, uint64_t *standing)
+/* Whether what a finding is about stands in all n recordings. */
+static bool in_all(const sg__graph *graphs, size_t n, const sg__graph_word *word)
 {
+    size_t j = 0;
+
+    while (j < n && holds(&graphs[j], word))
+        j++;
+    return j == n;
+}
+
+/* It stands against a check. */
+static void stand(sg__lane *lane, const stepgraph_finding *finding)
+{
+    if (lane->unpinned++ == 0)
+        snprintf(lane->unpinned_words, sizeof lane->unpinned_words, "%.255s", finding->text);
+}
+
+/* Memory that a check cannot put back. In doubt it is left over where a recording does not have it, and otherwise the checks tell; but not if it is
+ * another device's, which they would change as well. */
+static stepgraph_status add_outside(sg__lane *lane, const sg__graph *graphs, size_t n, stepgraph_audit *audit, uint64_t index)
+{
+    const stepgraph_finding *about = sg__audit_at(lane->step->audit, index);
+    const sg__graph_word word = {.place = SG__WORD_ARGUMENT,
+                                 .node = about->node,
+                                 .argument = (uint16_t)about->argument,
+                                 .offset = about->offset,
+                                 .value = about->before};
+    stepgraph_status status;
+    sg__finding *f;
+
+    if (about->doubtful != 0 && !in_all(graphs, n, &word))
+        return STEPGRAPH_OK;
+    if (about->doubtful == 0 || about->kind == STEPGRAPH_FINDING_FOREIGN) {
+        stand(lane, about);
+        return STEPGRAPH_OK;
+    }
+    status = begin(audit, SG__DOUBTFUL, lane->step, &word, about, &f);
+    if (f != NULL)
+        sg__finding_say(f, "%s", lane->step->audit->order[index]->text);
+    return status;
+}
+
+/* Go through all that stands; what the host does not allow is added. graphs: one for each of the n recordings, the first is
+ * the lane's. */
+static stepgraph_status add_what_stands(const stepgraph_loop *loop, sg__lane *lane, const sg__graph *graphs, size_t n, stepgraph_audit *audit)
+{
+    const stepgraph_step *step = lane->step;
     stepgraph_status status = STEPGRAPH_OK;
     const stepgraph_finding *about;
 
     for (size_t i = 0; i < graphs[0].n_words && status == STEPGRAPH_OK; i++) {
         const sg__graph_word *word = &graphs[0].words[i];
-        size_t j = 1;
-        while (j < n && holds(&graphs[j], word))
-            j++;
-        about = j == n ? finding_about(step, sg__allocation_at(&step->allocations, word->value)) : NULL;
+        about = in_all(graphs, n, word) ? finding_about(step, sg__allocation_at(&step->allocations, word->value)) : NULL;
         if (about == NULL)
             continue;
         bool allowed = (loop->config.step_flags & flag_for(about)) != 0, doubt = !allowed && is_in_doubt(&graphs[0], word);
-        *standing += doubt ? 0 : 1; /* What is in doubt, a check puts back. */
+        if (!doubt) /* What is in doubt, a check puts back. */
+            stand(lane, about);
         if (!allowed)
             status = add_word(audit, doubt ? SG__DOUBTFUL : SG__FAULT, step, word, about);
     }
     for (uint64_t i = 0; i < step->audit->summary.kept && status == STEPGRAPH_OK; i++) {
         about = sg__audit_at(step->audit, i);
-        *standing += is_outside(about) ? 1 : 0;
-        if (about->argument != UINT32_MAX || flag_for(about) == 0)
-            continue;
-        (*standing)++;
-        if ((loop->config.step_flags & flag_for(about)) == 0)
-            status = add_as_it_is(audit, step, about);
+        if (is_outside(about)) {
+            status = add_outside(lane, graphs, n, audit, i);
+        } else if (about->argument == UINT32_MAX && flag_for(about) != 0) {
+            stand(lane, about);
+            if ((loop->config.step_flags & flag_for(about)) == 0)
+                status = add_as_it_is(audit, step, about);
+        }
     }
     return status;
 }
@@ -176,6 +252,7 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
     stepgraph_status status;
     stepgraph_audit *audit;
     sg__graph graphs[3];
+    doubts about;
 
     *audit_out = NULL;
     lane->unpinned = 0;
@@ -186,12 +263,14 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
         return STEPGRAPH_ERR_MEMORY;
     status = sg__enter(loop->session);
     if (status == STEPGRAPH_OK) {
+        status = gather(lane->step, &about);
         for (; read < n && status == STEPGRAPH_OK; read++)
-            status = read_arguments(recordings[read], lane->step, &graphs[read]);
+            status = read_arguments(recordings[read], &about, &graphs[read]);
+        free(about.values);
         sg__leave(loop->session);
     }
     if (status == STEPGRAPH_OK)
-        status = add_what_stands(loop, lane->step, graphs, n, audit, &lane->unpinned);
+        status = add_what_stands(loop, lane, graphs, n, audit);
     while (read > 0)
         sg__graph_free(&graphs[--read]);
     if (status == STEPGRAPH_OK && audit->summary.faults + audit->summary.doubtful > 0) {

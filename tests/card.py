@@ -209,6 +209,7 @@ pytorch = os.path.join(here, "examples/pytorch")
 for name, command in (
     ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours,relaxed", "--out", os.path.join(out, "pytorch-short.json")]),
     ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
+    ("pytorch train compiled", [os.path.join(pytorch, "train.py"), "--compile"]),
     ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
 ) if driver == "libcuda.so.1" else ():
     status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})

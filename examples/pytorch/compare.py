@@ -4,9 +4,12 @@
     graph          PyTorch's own CUDAGraph of the whole step
     compile        torch.compile(mode="reduce-overhead") of the model
     ours           recorded and replayed by libstepgraph
+    inductor       torch.compile() of the model, launched: what is right for `both`
+    both           a step of that model, recorded and replayed by libstepgraph
     relaxed        the same, with independent kernels side by side; in a process of its own, since its memory comes from an arena
 
-First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's. Then time: steps
+First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's (of `both` against
+inductor's, whose kernels round in other ways). Then time: steps
 back to back, the ways taking turns; host time of single steps from an idle card; device memory taken. Where a graph's memory lies changes its time by
 some percent, so graphs are made several times if asked to (--instances), and the middle one counts. Last, what each way says when a parameter is
 made anew in each step, and when the learning rate is a Python number that changes: and whether its results are right then.
@@ -151,7 +154,6 @@ def graph(task, copy_by_hand=True):
 
 
 def compiled(task):
-    torch._dynamo.reset()
     trainer = task.trainer()
     trainer.forward = torch.compile(trainer.forward, mode="reduce-overhead")
 
@@ -163,12 +165,20 @@ def compiled(task):
     return Way(trainer, step)
 
 
-def ours(task, keep_state=True, **config):
+def inductor(task):
+    way = eager(task)
+    way.trainer.forward = torch.compile(way.trainer.forward)
+    return way
+
+
+def ours(task, keep_state=True, compile=False, **config):
     """keep_state=False: nobody keeps what an out-of-place optimizer makes. config: of the loop."""
     said = []
     recorder = Recorder(log=lambda level, line: said.append(line), memory=task.memory, **config)
     with recorder:
         trainer = task.trainer(recorder.input, recorder.output)
+    if compile:
+        trainer.forward = torch.compile(trainer.forward)
     buffers, functional = trainer.buffers, task.optimizer == "functional"
     undo = None
     if functional and not keep_state:
@@ -207,7 +217,12 @@ def relaxed(task):
     return way
 
 
-WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours, "relaxed": relaxed}
+def both(task):
+    return ours(task, compile=True)
+
+
+WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours, "inductor": inductor, "both": both, "relaxed": relaxed}
+RIGHT = {"both": "inductor"}  # Whose results those of a way are to equal; eager's for the others
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
@@ -260,7 +275,8 @@ def first_line(error):
 def measure(task, names, instances):
     """A row: the ways side by side."""
     row = {"task": task.name, "size": task.size, "optimizer": task.optimizer, "accumulate": task.accumulate, "ways": {}}
-    ways, right = {}, None
+    ways, right = {}, {}
+    torch._dynamo.reset()
     for name in names:
         clean()
         free, began = free_bytes(), time.perf_counter()
@@ -268,14 +284,16 @@ def measure(task, names, instances):
         try:
             way = WAYS[name](task)
             results = run(way, task.steps)
+            found["setup_s"] = time.perf_counter() - began
+            found["memory_mib"] = (free - free_bytes()) / 2**20
+            if name in ("eager", "inductor"):
+                right[name] = results, copied(way)
+            found.update(held_against(way, results, *right[RIGHT.get(name, "eager")]))
         except Exception as error:  # One way must not hide the others
             found["error"] = first_line(error)
             print(f"{task.name}: {name}: {found['error']}", file=sys.stderr, flush=True)
             continue
-        found["setup_s"] = time.perf_counter() - began
-        found["memory_mib"] = (free - free_bytes()) / 2**20
-        ways[name], right = way, right or (results, copied(way))
-        found.update(held_against(way, results, *right))
+        ways[name] = way
         found["said"] = way.said()[1]
         if way.recorder is not None:
             stats = way.recorder.loop.stats()
@@ -287,7 +305,7 @@ def measure(task, names, instances):
     right = None
     made = {(name, 0): way for name, way in ways.items()}
     for i in range(1, instances):
-        for name in [name for name in ("graph", "ours") if name in ways]:
+        for name in [name for name in ("graph", "ours", "both") if name in ways]:
             clean()
             made[name, i] = WAYS[name](task)
             run(made[name, i], SETTLED)
@@ -339,6 +357,7 @@ def told(what, task, ways, steps=24):
     way, found = eager(task), []
     right = run(way, steps), copied(way)
     for name, make in ways.items():
+        torch._dynamo.reset()
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             case = {"what": what, "way": name}
@@ -439,7 +458,7 @@ def main():
         for words in case["line"] or ["says nothing"]:
             print(f"    {words}")
     wrong = [f"{row['task']}: {name}" for row in data["rows"] for name, way in row["ways"].items()
-             if "error" in way or (name in ("graph", "ours", "relaxed") and not way["identical"])]
+             if "error" in way or (name in ("graph", "ours", "both", "relaxed") and not way["identical"])]
     wrong += [f"{case['what']}: ours" for case in data["told"] if case["way"] == "ours" and not (case.get("identical") and case["line"])]
     data["wrong"] = wrong
     write()

@@ -33,6 +33,7 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--accumulate", type=int, default=1, help="batches for each update")
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--compile", action="store_true", help="the model compiled by torch.compile()")
     parser.add_argument("--verbose", action="store_true", help="print every line of the log")
     parser.add_argument("--break", choices=("rate", "pin"), dest="broken")
     arguments = parser.parse_args()
@@ -55,6 +56,10 @@ def main():
             trainer = WithOptimizer(size, buffers, arguments.optimizer, rate_by_value=by_value, dropout=arguments.dropout)
 
         trainer.mark = recorder.mark
+        ## [compile]
+        if arguments.compile:
+            trainer.forward = torch.compile(trainer.forward)
+        ## [compile]
 
         ## [feed]
         def feed(k):

@@ -711,6 +711,153 @@ START_TEST(third_recording_tells_what_is_left_over_beside_an_address)
 }
 END_TEST
 
+/* ---- memory in doubt that cannot be put back ------------------------------------------------------------------------- */
+
+static float *locked[2]; /* Page-locked. */
+
+static void make_locked(void)
+{
+    for (int i = 0; i < 2; i++) {
+        CU(MemAllocHost((void **)&locked[i], BYTES));
+        memset(locked[i], 0, BYTES);
+    }
+}
+
+static void drop_locked(void)
+{
+    for (int i = 0; i < 2; i++)
+        CU(MemFreeHost(locked[i]));
+}
+
+static void train_with_word(uint64_t word)
+{
+    memcpy(&big.w[500], &word, sizeof word);
+    train_with_big(0);
+}
+
+/* An address of page-locked memory is left over, such as that of the batch which was copied before; */
+static void train_with_locked(uint64_t k)
+{
+    (void)k;
+    train_with_word((uintptr_t)locked[0]);
+}
+
+/* another in each recording; */
+static void train_with_locked_by_turns(uint64_t k)
+{
+    (void)k;
+    train_with_word((uintptr_t)locked[garbage % 2]);
+    garbage += recording() ? 1 : 0;
+}
+
+/* or one of memory that is gone. */
+static void train_with_gone(uint64_t k)
+{
+    (void)k;
+    train_with_word(moving[2]);
+}
+
+/* Memory that the session has met, and that was freed since. */
+static CUdeviceptr met_and_gone(void)
+{
+    stepgraph_step *step = step_make(session, "earlier", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    CUdeviceptr memory = device_make(BYTES);
+
+    OK(stepgraph_step_prepare(step));
+    OK(stepgraph_step_capture(step));
+    launch_n(kernels.inc, 1, (void *[]){&memory, &(float){1}});
+    OK(stepgraph_step_end(step));
+    device_drop(memory);
+    return memory;
+}
+
+START_TEST(address_of_memory_that_cannot_be_put_back_may_be_left_over)
+{
+    static const char *const words[] = {"(256 bytes of page-locked host memory)", "256 bytes stood there once", "moved pointer"};
+    void (*const steps[])(uint64_t) = {train_with_locked, train_with_gone, train_with_locked_by_turns};
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    garbage = 0;
+    make_locked();
+    make_big(want, steps[_i], elsewhere);
+    moving[2] = met_and_gone();
+    n_warnings = 0;
+    loop_make(&config);
+    go(0, 60, steps[_i]);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(n_warnings, 0);
+    ck_assert_uint_eq(stats_now().doubts, 1);
+    ck_assert_uint_eq(stats_now().checks_identical, 6);
+    ck_assert_uint_eq(stats_now().checks_failed, 0);
+    ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), words[_i]));
+    drop_locked();
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
+/* A kernel counts in it. */
+static void train_and_count_in_locked(uint64_t k)
+{
+    float one = 1;
+
+    large.p = (uintptr_t)locked[0];
+    train(k);
+    launch_n(kernels.spread, 1, (void *[]){&large, &one});
+}
+
+START_TEST(page_locked_memory_that_changes_in_each_step_is_used)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_locked();
+    make_big(want, train_and_count_in_locked, elsewhere);
+    memset(locked[0], 0, BYTES);
+    loop_make(&config);
+    go(0, 60, train_and_count_in_locked);
+    same_as(want);
+    ck_assert_float_eq(*locked[0], 60); /* No step was done twice. */
+    RUNG(RERECORD, UNREGISTERED);
+    ck_assert_uint_eq(stats_now().checks, 0);
+    ck_assert_uint_eq(stats_now().checks_failed, 8);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "spread  arg 0 +0"));
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "so it is used"));
+    drop_locked();
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
+/* The host fills it again, now and then. */
+static void train_beside_a_loader(uint64_t k)
+{
+    *locked[0] += k % 2 == 0 ? 1 : 0;
+    train_with_locked(k);
+}
+
+START_TEST(page_locked_memory_that_the_host_fills_again_puts_checks_off)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_locked();
+    make_big(want, train_beside_a_loader, elsewhere);
+    loop_make(&config);
+    go(0, 60, train_beside_a_loader);
+    same_as(want);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().checks_identical, 6);
+    ck_assert_uint_ge(stats_now().checks_failed, 5);
+    ck_assert_uint_le(stats_now().checks_failed, 6);
+    drop_locked();
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+END_TEST
+
 START_TEST(each_change_of_rung_is_one_line_of_the_log)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
@@ -2034,6 +2181,9 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, doubt_that_replays_refute_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, address_without_a_pin_that_stays_is_in_doubt_in_a_large_struct, 0, 3);
     tcase_add_test(ladder, pin_beside_memory_that_is_in_doubt_stands_against_nothing);
+    tcase_add_loop_test(ladder, address_of_memory_that_cannot_be_put_back_may_be_left_over, 0, 3);
+    tcase_add_test(ladder, page_locked_memory_that_changes_in_each_step_is_used);
+    tcase_add_test(ladder, page_locked_memory_that_the_host_fills_again_puts_checks_off);
     tcase_add_loop_test(ladder, doubt_that_replays_confirm_names_the_cause, 0, 2);
     tcase_add_loop_test(ladder, nothing_is_recorded_once_more_while_an_address_may_move, 0, 2);
     tcase_add_loop_test(ladder, third_recording_tells_what_is_left_over_beside_an_address, 0, 2);
