@@ -135,6 +135,14 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
     return low ? memory->ranges[at].writable : !likely || address % 8 == 0 || memory->ranges[at].executable;
 }
 
+bool sg__host_memory_upper(uint32_t half)
+{
+    enum { AROUND = 0x500 }; /* 5 TiB: how far mappings and stacks are spread. */
+    const uint32_t mapped = (uint32_t)((uintptr_t)&half >> 32), heap = (uint32_t)((uintptr_t)sbrk(0) >> 32);
+
+    return half != 0 && half < 0x10000 && (half - mapped + AROUND <= 2 * AROUND || (heap != 0 && half - heap + 1 <= 1));
+}
+
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
 bool sg__process_read(uint64_t address, void *to, size_t bytes)

@@ -117,6 +117,9 @@ typedef struct sg__host_memory {
  * leaves out seven of eight numbers. */
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely);
 
+/* Whether addresses of this process's mappings, stacks or heap have such an upper half. Of the numbers below 32,768 one in thirteen is one. */
+bool sg__host_memory_upper(uint32_t half);
+
 /* Whether a call in the process's code returns to an address with this lower half. Of all numbers, one in two hundred is such a half where half
  * of the lower 4 GiB is code. */
 bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low);

@@ -116,26 +116,79 @@ static bool may_be_left_over(const comparison *c, const sg__graph_difference *d)
     return false;
 }
 
-/* Of four bytes the upper ones, behind one that stays and is not 0: as padding stands behind a member of one byte, in an argument that may be a
- * struct. Numbers seldom change like that, but for one that is doubled or halved: of that only the exponent changes, a float's in the lower four
- * bytes, in the upper ones a double's as well. */
-static bool may_be_padding(const comparison *c, const change *x)
+/* A struct may hold padding, and several values in one word. An argument of 1, 2, 4 or 8 bytes is taken for one value. */
+static bool in_struct(const sg__graph_difference *d)
 {
-    const sg__graph_difference *d = x->d;
-    const uint32_t at = x->offset - d->offset;
+    return d->extent > 8 || (d->extent & (d->extent - 1)) != 0;
+}
+
+static bool is_plain_float(uint32_t bits)
+{
+    uint32_t exponent = bits >> 23 & 0xff;
+
+    return bits == 0 || (exponent > 127 - 40 && exponent < 127 + 40);
+}
+
+/* The bits of a part that are not the same in all recordings. */
+static uint64_t unlike_in(const comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes)
+{
     uint64_t unlike = 0;
+
+    for (size_t g = 1; g < c->n; g++)
+        unlike |= part_of(d, g, at, bytes) ^ part_of(d, 0, at, bytes);
+    return unlike;
+}
+
+/* Of four bytes the upper ones, behind one that stays and is not 0: as padding stands behind a member of one byte. Numbers seldom change like that,
+ * but for one that is doubled or halved: of that only the exponent changes, a float's in the lower four bytes, in the upper ones a double's as
+ * well. */
+static bool is_behind_a_byte(const comparison *c, const change *x)
+{
+    const uint32_t at = x->offset - x->d->offset;
+    uint64_t unlike = unlike_in(c, x->d, at, x->bytes);
     uint32_t unit = 0;
 
-    if (d->place != SG__WORD_ARGUMENT || d->extent <= 4 || x->bytes < 4)
+    if (x->bytes < 4)
         return false;
-    for (size_t g = 1; g < c->n; g++)
-        unlike |= part_of(d, g, at, x->bytes) ^ part_of(d, 0, at, x->bytes);
     if ((uint32_t)unlike == 0)
         unit = 4;
     else if (unlike >> 32 != 0)
         return false;
     unlike >>= 8 * unit;
-    return (unlike & 0xff) == 0 && (unlike & (at + unit == 4 ? 0x000fff00 : 0x007fff00)) != 0 && part_of(d, 0, at + unit, 1) != 0;
+    return (unlike & 0xff) == 0 && (unlike & (at + unit == 4 ? 0x000fff00 : 0x007fff00)) != 0 && part_of(x->d, 0, at + unit, 1) != 0;
+}
+
+/* The first byte of a struct, and no other: a member without members stands there, as functors often are. Not a flag, nor a count. Eight bytes are a
+ * struct if a float may be behind it, since numbers of eight bytes that are so large change in other bytes as well. */
+static bool is_first_byte(const comparison *c, const change *x)
+{
+    uint64_t unlike = unlike_in(c, x->d, 0, x->bytes);
+    bool number = false;
+
+    for (size_t g = 0; g < c->n; g++) {
+        const uint32_t behind = (uint32_t)(x->d->values[g] >> 32);
+        number |= !in_struct(x->d) && (behind == 0 || !is_plain_float(behind));
+    }
+    return x->offset == 0 && unlike != 0 && unlike <= 0xff && !number && x->after - x->before + 1 > 2;
+}
+
+/* The upper half of an address of the host's, in one recording at least, above four bytes that stay: padding behind a number of four bytes. */
+static bool is_upper_half(const comparison *c, const change *x)
+{
+    const sg__graph_difference *d = x->d;
+    bool seen = false;
+
+    if (d->bytes != 8 || (x->offset == d->offset && x->bytes != 8) || unlike_in(c, d, 0, 4) != 0)
+        return false;
+    for (size_t g = 0; g < c->n; g++)
+        seen |= sg__host_memory_upper((uint32_t)(d->values[g] >> 32));
+    return seen && (d->values[x->other] >> 32) - (d->values[0] >> 32) + 1 > 2;
+}
+
+/* Bytes of an argument, which may be a struct, that look as if nobody had set them. */
+static bool may_be_unset(const comparison *c, const change *x)
+{
+    return x->d->place == SG__WORD_ARGUMENT && x->d->extent > 4 && (is_behind_a_byte(c, x) || is_first_byte(c, x) || is_upper_half(c, x));
 }
 
 /* A fault, unless it may be left over and was not seen often enough to be sure that it is not. */
@@ -174,7 +227,7 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
          "record again for each such value, or make it the same in every step" IN_DOUBT},
         {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
          "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
-    const sg__weight weight = may_be_padding(c, x) && !is_told_by_step(c, x->d) ? SG__DOUBTFUL : weight_of(c, x->d);
+    const sg__weight weight = may_be_unset(c, x) && !is_told_by_step(c, x->d) ? SG__DOUBTFUL : weight_of(c, x->d);
     stepgraph_status status;
     sg__finding *f;
 
@@ -423,13 +476,6 @@ static bool is_host_address(comparison *c, size_t g, uint64_t value)
     return entry->marks == YES;
 }
 
-static bool is_plain_float(uint32_t bits)
-{
-    uint32_t exponent = bits >> 23 & 0xff;
-
-    return bits == 0 || (exponent > 127 - 40 && exponent < 127 + 40);
-}
-
 /* A value of its own whose padding, behind it, happens to be the upper part of an address: a count or a flag; a float if it is the step's and
  * the whole is not likely to be an address. */
 static bool is_value_below_address(comparison *c, const change *x)
@@ -505,12 +551,6 @@ static bool is_half_an_address(comparison *c, const half *h)
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-/* A struct may hold padding, and several values in one word. An argument of 1, 2, 4 or 8 bytes is taken for one value. */
-static bool in_struct(const sg__graph_difference *d)
-{
-    return d->extent > 8 || (d->extent & (d->extent - 1)) != 0;
-}
-
 /* All four are a value if they stay in all recordings of the same step, or if they go on by the same amount, as the host's own counter does;
  * else those in front of the first that does not stay, since padding comes last. */
 static half look_at_half(const comparison *c, const sg__graph_difference *d, uint32_t at)
@@ -572,7 +612,7 @@ static stepgraph_status classify_in_struct(comparison *c, const change *x)
  * struct without members happens to hold; and bytes that do where padding may stand are that. */
 static stepgraph_status classify_whole(comparison *c, const change *x)
 {
-    if (((x->bytes == 1 && may_be_left_over(c, x->d)) || may_be_padding(c, x)) && noise_of(c, x->d, 0, x->bytes) != 0)
+    if (((x->bytes == 1 && may_be_left_over(c, x->d)) || may_be_unset(c, x)) && noise_of(c, x->d, 0, x->bytes) != 0)
         return report_noise(c, x);
     return is_left_over(c, x) ? report_left_over(c, x) : report_scalar(c, x, NULL);
 }
@@ -622,10 +662,8 @@ static bool find_packed(const comparison *c, const sg__graph_difference *d, uint
 /* Whether the word differs in bytes that are no part of the address at some place. */
 static bool differs_beside(const comparison *c, const sg__graph_difference *d, uint32_t at)
 {
-    uint64_t unlike = 0;
+    uint64_t unlike = unlike_in(c, d, 0, 8);
 
-    for (size_t g = 1; g < c->n; g++)
-        unlike |= d->values[g] ^ d->values[0];
     for (uint32_t i = 0; i < d->bytes; i++)
         if (d->offset + i >= at && d->offset + i < at + 8)
             unlike &= ~((uint64_t)0xff << 8 * i);

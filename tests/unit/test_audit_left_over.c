@@ -644,6 +644,62 @@ START_TEST(bytes_behind_one_that_stays_are_in_doubt)
 }
 END_TEST
 
+/* Recordings of a struct that begins with these eight bytes: of 32 bytes in all, or of these alone. */
+static stepgraph_audit *beginnings(int whole, size_t n_a, size_t n_b, const uint64_t *of)
+{
+    stepgraph_step *steps[MOST];
+
+    for (size_t i = 0; i < n_a + n_b; i++) {
+        uint64_t padded[4] = {of[i], 0, 0, out};
+        steps[i] = recording("step", LOOSE);
+        launch(stream, whole ? made_for.hyper : made_for.padded, 1, (void *[]){padded, &out});
+        ready(steps[i]);
+    }
+    return many(n_a, steps, n_b, steps + n_a);
+}
+
+#define BEGIN(whole, n_a, n_b, ...) beginnings(whole, n_a, n_b, (const uint64_t[]){__VA_ARGS__})
+
+/* A functor that holds a functor without members and a number, as PyTorch's kernels with a scalar take it. */
+START_TEST(first_byte_of_a_struct_is_in_doubt)
+{
+    const uint64_t one = _i == 1 ? 0x3f80000000000000 : 0; /* The number, as a float, or further behind. */
+    const char *name = _i == 1 ? "hyper" : "padded";
+
+    make_out();
+    out = stepgraph_pin_address(stepgraph_session_pin(session, "out"));
+    DOUBTED(BEGIN(_i, 1, 1, one | 0x20, one), CHANGING_SCALAR, 0, name, 0, 0, "a third recording", "changing scalar");
+    DOUBTED(BEGIN(_i, 1, 2, one | 0x20, one, one), CHANGING_SCALAR, 0, name, 0, 0, "a third recording", "changing scalar");
+    HOLDS(BEGIN(_i, 1, 2, one | 0x20, one, one | 0x40), 0, 1);
+    HOLDS(BEGIN(_i, 2, 2, one | 0x20, one | 0x20, one, one), 1, 1);
+    /* A flag, a count, a number that other bytes belong to. */
+    HOLDS(BEGIN(_i, 1, 1, one | 1, one), 1, 1);
+    HOLDS(BEGIN(_i, 1, 1, one | 7, one | 8), 1, 1);
+    HOLDS(BEGIN(_i, 1, 1, one | 0x120, one), 1, 1);
+    HOLDS(BEGIN(1, 1, 1, 0x20, 0), 1, 1);
+    HOLDS(BEGIN(1, 1, 1, 0x500000020, 0x500000000), 1, 1);
+}
+END_TEST
+
+/* Four bytes and as much padding, in which an address was. */
+START_TEST(upper_half_of_an_address_is_in_doubt)
+{
+    enum form form = (enum form)_i;
+    uint64_t half, eight = 8;
+    char here;
+
+    make_out();
+    half = (uintptr_t)&here >> 32 << 32;
+    DOUBTED(WORDS(form, 1, 1, half | eight, eight), CHANGING_SCALAR, 0, names[form], arguments[form], offsets[form] + (form == WHOLE ? 0 : 4),
+            "a third recording", "changing scalar");
+    HOLDS(WORDS(form, 1, 2, eight, half | eight, half | eight), 0, 1);
+    HOLDS(WORDS(form, 2, 2, half | eight, half | eight, eight, eight), 1, 1);
+    HOLDS(WORDS(form, 1, 1, half | eight, half + (1ull << 32) + eight), 1, 1);
+    HOLDS(WORDS(form, 1, 1, 5ull << 32 | eight, eight), 1, 1);
+    HOLDS(WORDS(form, 1, 1, half << 16 | eight, eight), 1, 1);
+}
+END_TEST
+
 START_TEST(byte_that_nobody_sets_is_no_fault)
 {
     stepgraph_audit *report;
@@ -842,6 +898,8 @@ static Suite *make(void)
     tcase_add_loop_test(tc, counters_are_faults_unless_they_are_left_over_in_large_structs, 0, 2);
     tcase_add_test(tc, byte_that_nobody_sets_is_no_fault);
     tcase_add_loop_test(tc, bytes_behind_one_that_stays_are_in_doubt, 0, 2);
+    tcase_add_loop_test(tc, first_byte_of_a_struct_is_in_doubt, 0, 2);
+    tcase_add_loop_test(tc, upper_half_of_an_address_is_in_doubt, 0, 2);
 
     tc = audit_case(suite, "c: recordings");
     tcase_add_test(tc, one_of_each_is_the_same_as_two);
