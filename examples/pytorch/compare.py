@@ -6,13 +6,14 @@
     ours           recorded and replayed by libstepgraph
     inductor       torch.compile() of the model, launched: what is right for `both`
     both           a step of that model, recorded and replayed by libstepgraph
-    relaxed        the same, with independent kernels side by side; in a process of its own, since its memory comes from an arena
+    relaxed        as ours, with independent kernels side by side; in a process of its own, since its memory comes from an arena
+    both-relaxed   as both, likewise
 
 First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's (of `both` against
-inductor's, whose kernels round in other ways). Then time: steps
-back to back, the ways taking turns; host time of single steps from an idle card; device memory taken. Where a graph's memory lies changes its time by
-some percent, so graphs are made several times if asked to (--instances), and the middle one counts. Last, what each way says when a parameter is
-made anew in each step, and when the learning rate is a Python number that changes: and whether its results are right then.
+inductor's, whose kernels round in other ways). Then time: steps back to back, the ways taking turns; host time of single steps from an idle card; device
+memory taken. Where a graph's memory lies changes its time by some percent, so graphs are made several times if asked to (--instances), and the middle one
+counts. Last, what each way says when a parameter is made anew in each step, and when the learning rate is a Python number that changes: and whether
+its results are right then.
 
 FILE gets all of it as JSON. Exit status 0: where a result should be right it is, to the bit; 1: not; 77: no PyTorch or no card.
 """
@@ -210,19 +211,25 @@ def ours(task, keep_state=True, compile=False, **config):
     return Way(trainer, step, recorder, said)
 
 
-def relaxed(task):
-    config = Library.new("relax_config")
-    way = ours(task, relax=ctypes.addressof(config))
-    way.config = config  # Lives as long
-    return way
-
-
 def both(task):
     return ours(task, compile=True)
 
 
-WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours, "inductor": inductor, "both": both, "relaxed": relaxed}
-RIGHT = {"both": "inductor"}  # Whose results those of a way are to equal; eager's for the others
+def relaxed(task, **options):
+    config = Library.new("relax_config")
+    way = ours(task, relax=ctypes.addressof(config), **options)
+    way.config = config  # Lives as long
+    return way
+
+
+def both_relaxed(task):
+    return relaxed(task, compile=True)
+
+
+WAYS = {"eager": eager, "graph": graph, "compile": compiled, "ours": ours, "inductor": inductor, "both": both, "relaxed": relaxed, "both-relaxed": both_relaxed}
+RIGHT = {"both": "inductor", "both-relaxed": "inductor"}  # Whose results those of a way are to equal; eager's for the others
+ON_ARENA = ("relaxed", "both-relaxed")
+EXACT = ("graph", "ours", "both", *ON_ARENA)  # Ways whose results are to be those
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
@@ -297,7 +304,8 @@ def measure(task, names, instances):
         found["said"] = way.said()[1]
         if way.recorder is not None:
             stats = way.recorder.loop.stats()
-            row["nodes"], found["rung"] = stats.nodes, way.recorder.library.text("rung_name", stats.rung)
+            row.setdefault("nodes", stats.nodes)
+            found["nodes"], found["rung"] = stats.nodes, way.recorder.library.text("rung_name", stats.rung)
             found["words"] = stats.words.decode(errors="replace")
             found["checks"], found["checks_identical"] = stats.checks, stats.checks_identical
             found["relaxed"], found["relax"] = stats.relaxed, way.recorder.loop.relaxed()
@@ -377,18 +385,19 @@ def told(what, task, ways, steps=24):
     return found
 
 
-def on_an_arena(arguments):
-    """The rows of the way that is relaxed, from a process for each size."""
+def on_an_arena(arguments, names):
+    """The ways that are relaxed, by row, from a process for each size."""
     rows = []
+    ways = ",".join(["eager", *(["inductor"] if "both-relaxed" in names else []), *names])
     for size in arguments.sizes.split(","):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "rows.json")
-            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--plain", arguments.plain, "--ways", "eager,relaxed",
+            subprocess.run([sys.executable, __file__, "--sizes", size, "--optimizers", arguments.optimizers, "--plain", arguments.plain, "--ways", ways,
                             "--accumulate", "0", "--rows-only", "--arena", str(QUARANTINE[size]), "--out", out], stdout=sys.stderr, check=False)
             if os.path.exists(out):
                 with open(out, encoding="utf-8") as f:
                     rows += json.load(f)["rows"]
-    return {row["task"]: row["ways"]["relaxed"] for row in rows}
+    return {row["task"]: {name: row["ways"][name] for name in names} for row in rows}
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -396,14 +405,14 @@ def on_an_arena(arguments):
 
 def show(row):
     print(f"\n{row['task']}: {row['parameters']:,} parameters, {row.get('nodes', '?')} nodes")
-    print(f"  {'':8} {'step us':>10} {'host us':>10} {'MiB':>8} {'set up s':>9}  results")
+    print(f"  {'':12} {'step us':>10} {'host us':>10} {'MiB':>8} {'set up s':>9}  results")
     for name, way in row["ways"].items():
         if "error" in way:
-            print(f"  {name:8} {way['error'][:100]}")
+            print(f"  {name:12} {way['error'][:100]}")
             continue
         result = "identical" if way["identical"] else f"{way['bytes_differ']:,} bytes differ, loss by at most {way['loss_gap']:.2g}"
         more = f"; {way['rung']}: {way['words'][:300]}" if way.get("rung", "replay") != "replay" else ""
-        print(f"  {name:8} {way['step_us']:10.1f} {way['host_us']:10.1f} {way['memory_mib']:8.0f} {way['setup_s']:9.1f}  {result}{more}")
+        print(f"  {name:12} {way['step_us']:10.1f} {way['host_us']:10.1f} {way['memory_mib']:8.0f} {way['setup_s']:9.1f}  {result}{more}")
     sys.stdout.flush()
 
 
@@ -415,8 +424,8 @@ def main():
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--accumulate", type=int, default=4, help="batches for each update in a row of its own; 0: no such row")
     parser.add_argument("--instances", type=int, default=1, help="of each graph, of which the middle one counts")
-    parser.add_argument("--arena", type=int, metavar="MIB", help="steps of ours have their memory from an arena with a quarantine of so much; only with --ways "
-                        "eager,ours,relaxed, since PyTorch's own graphs need PyTorch's own allocator")
+    parser.add_argument("--arena", type=int, metavar="MIB", help="steps of ours have their memory from an arena with a quarantine of so much; only with --ways of "
+                        "ours and those launched, since PyTorch's own graphs need PyTorch's own allocator")
     parser.add_argument("--rows-only", action="store_true", help="leave out what each way says")
     parser.add_argument("--out")
     arguments = parser.parse_args()
@@ -424,7 +433,9 @@ def main():
         Task.memory = ArenaMemory(quarantine=arguments.arena << 20)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    names = [name for name in arguments.ways.split(",") if name != "relaxed" or arguments.arena]
+    asked = arguments.ways.split(",")
+    names = [name for name in asked if name not in ON_ARENA or arguments.arena]
+    apart = [name for name in asked if name not in names]
     sizes, optimizers = arguments.sizes.split(","), arguments.optimizers.split(",")
     plain = [optimizer for optimizer in arguments.plain.split(",") if optimizer]
     tasks = [task for size in sizes for task in (*(Task(size, one) for one in optimizers), *(Task(size, one, plain=True) for one in plain))]
@@ -440,10 +451,10 @@ def main():
             with open(arguments.out, "w", encoding="utf-8") as f:
                 json.dump(data, f, indent=1)
 
-    beside = on_an_arena(arguments) if "relaxed" in arguments.ways.split(",") and not arguments.arena else {}
+    beside = on_an_arena(arguments, apart) if apart else {}
     for task in tasks:
         row = measure(task, names, arguments.instances)
-        row["ways"].update({"relaxed": beside[task.name]} if task.name in beside else {})
+        row["ways"].update(beside.get(task.name, {}))
         data["rows"].append(row)
         show(row)
         write()
@@ -458,7 +469,7 @@ def main():
         for words in case["line"] or ["says nothing"]:
             print(f"    {words}")
     wrong = [f"{row['task']}: {name}" for row in data["rows"] for name, way in row["ways"].items()
-             if "error" in way or (name in ("graph", "ours", "both", "relaxed") and not way["identical"])]
+             if "error" in way or (name in EXACT and not way["identical"])]
     wrong += [f"{case['what']}: ours" for case in data["told"] if case["way"] == "ours" and not (case.get("identical") and case["line"])]
     data["wrong"] = wrong
     write()
