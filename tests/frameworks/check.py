@@ -6,6 +6,7 @@
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
     loop          steps are launched, recorded, checked and replayed there
     recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
+    recorders     many of them, one after the other
     arena         and with an arena as PyTorch's memory
 """
 import ctypes
@@ -301,6 +302,24 @@ def recorder():
     made.close()
 
 
+def recorders():
+    """One after the other, with streams of the host's between them: PyTorch has 32 streams, and none of a recorder's may be one of them."""
+    import fake_torch
+
+    library = stepgraph.Library(path)
+    fake_torch.use(stepgraph.Session(library))
+    from stepgraph.pytorch import Recorder
+
+    others = set()
+    for i in range(40):
+        others |= {fake_torch.Stream().cuda_stream for _ in range(2)}
+        made = Recorder(library, log=lambda level, line: None)
+        check(made.stream.cuda_stream != made.random.side.cuda_stream, f"recorder {i} records on the stream of PyTorch's own recordings")
+        check(not {made.stream.cuda_stream, made.random.side.cuda_stream} & others, f"recorder {i} has a stream of somebody else's")
+        made.close()
+    check(len(others) == 32, f"{len(others)} streams of PyTorch's")
+
+
 def arena():
     """Steps whose temporaries come from an arena of the library's, through the allocator that takes PyTorch's place."""
     import fake_torch
@@ -356,7 +375,7 @@ def arena():
     made.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder, arena)}[what]()
+{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder, recorders, arena)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

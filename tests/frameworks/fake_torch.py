@@ -18,6 +18,7 @@ def use(session):
     library = session.library
     driver.allocate = session.symbol("cuMemAlloc", 3020, ctypes.c_void_p, ctypes.c_size_t)
     driver.stream = session.symbol("cuStreamCreate", 2000, ctypes.c_void_p, ctypes.c_uint)
+    driver.capturing = session.symbol("cuStreamIsCapturing", 10000, ctypes.c_void_p, ctypes.c_void_p)
     driver.synchronize = session.symbol("cuCtxSynchronize", 2000)
     driver.write = session.symbol("cuMemcpyHtoD", 3020, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)
     session.symbol("cuCtxSetCurrent", 4000, ctypes.c_void_p)(library.get("session_context", session))
@@ -111,12 +112,24 @@ class Generator:
 generator = Generator()
 
 
-class Stream:
-    def __init__(self):
-        self.cuda_stream = new(driver.stream, ctypes.c_void_p, 1)  # Non-blocking
+class ExternalStream:
+    def __init__(self, cuda_stream):
+        self.cuda_stream = cuda_stream
 
     def wait_stream(self, other):
         pass  # Nothing is enqueued on the other ones
+
+
+class Stream(ExternalStream):
+    """One of 32, in turns."""
+
+    pool, given = [], 0
+
+    def __init__(self):
+        if len(Stream.pool) < 32:
+            Stream.pool.append(new(driver.stream, ctypes.c_void_p, 1))  # Non-blocking
+        super().__init__(Stream.pool[Stream.given % 32])
+        Stream.given += 1
 
 
 class MemPool:
@@ -175,7 +188,10 @@ class CUDAGraph:
 
     def capture_begin(self, capture_error_mode):
         """Fills the seed and a zero, at once: not in order with what is enqueued elsewhere."""
-        state = generator.state
+        state, captures = generator.state, ctypes.c_int()
+        assert driver.capturing(current[-1].cuda_stream, ctypes.byref(captures)) == 0
+        if captures.value != 0:
+            raise RuntimeError("Cannot register the state during capturing stage.")
         for address, value in zip(state.words, (state.seed, 0)):
             assert driver.write(address, ctypes.byref(ctypes.c_uint64(value)), 8) == 0
         state.recording = True
@@ -205,6 +221,6 @@ torch._C = types.SimpleNamespace(_cuda_customAllocator=custom_allocator)
 torch.cuda = types.SimpleNamespace(
     memory=types.SimpleNamespace(change_current_allocator=lambda made: None, _CUDAAllocator=lambda made: made),
     init=lambda: None, current_device=lambda: 0, synchronize=lambda: driver.synchronize(), empty_cache=lambda: None,
-    current_stream=lambda: current[-1], stream=stream, Stream=Stream, MemPool=MemPool, use_mem_pool=use_mem_pool, CUDAGraph=CUDAGraph,
+    current_stream=lambda: current[-1], stream=stream, Stream=Stream, ExternalStream=ExternalStream, MemPool=MemPool, use_mem_pool=use_mem_pool, CUDAGraph=CUDAGraph,
     default_generators=(generator,), memory_snapshot=lambda: MemPool.everything)
 sys.modules["torch"] = torch

@@ -22,7 +22,7 @@ import warnings
 import torch
 
 from . import ALLOW_ALL, Error, Library, Loop, Pin, Session, Step
-from .pytorch_memory import RELAXED, PoolMemory
+from .pytorch_memory import RELAXED, PoolMemory, own_stream
 
 TYPES = {
     torch.float32: "F32",
@@ -62,7 +62,7 @@ class Recorder:
         torch.cuda.init()
         self.library = library or Library()
         self.device = torch.cuda.current_device()
-        self.memory = memory or PoolMemory()
+        self.memory = memory or PoolMemory(self.library)
         self.stream = self.memory.stream
         levels = {} if log_level is None else {"log_level": log_level}
         self._log, self._trying = log or warn, False
@@ -326,11 +326,15 @@ class Random:
     launched.
     """
 
+    _sides = {}  # By device: the stream of such recordings
+
     def __init__(self, recorder):
         self.recorder, self.cells, self.searched, self.beside = recorder, None, False, []
         self.default = torch.cuda.default_generators[recorder.device]
         self.generator = torch.Generator("cuda")
-        self.side = torch.cuda.Stream()
+        if recorder.device not in self._sides:
+            self._sides[recorder.device] = own_stream(recorder.session)
+        self.side = self._sides[recorder.device]
         self.exchange = recorder.session.symbol("cuThreadExchangeStreamCaptureMode", 10010, ctypes.c_void_p)
         self.synchronize = recorder.session.symbol("cuStreamSynchronize", 2000, ctypes.c_void_p)
         self.anchor = torch.cuda.CUDAGraph(keep_graph=True)  # Keeps the words alive
@@ -371,9 +375,13 @@ class Random:
             yield
             return
         graph = torch.cuda.CUDAGraph(keep_graph=True)
-        self.beside.append(graph)
         with torch.cuda.stream(self.side):
-            graph.capture_begin(capture_error_mode="relaxed")  # Nothing that goes wrong in ours breaks this one
+            try:
+                graph.capture_begin(capture_error_mode="relaxed")  # Nothing that goes wrong in ours breaks this one
+            except BaseException:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(graph))  # Where PyTorch destroys a graph that could not begin, it ends the process
+                raise
+        self.beside.append(graph)
         try:
             yield
         finally:

@@ -11,9 +11,25 @@ import sys
 
 import torch
 
-from . import Arena, Library, Pin, Session
+from . import Arena, Error, Library, Pin, Session
 
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+
+
+def own_stream(session):
+    """
+    A stream for as long as the process, which nobody else is given. torch.cuda.Stream() gives out the same 32 again and again, and what somebody else
+    enqueued on a stream that records would be recorded.
+    """
+    enter, create = session.symbol("cuCtxPushCurrent", 4000, ctypes.c_void_p), session.symbol("cuStreamCreate", 2000, ctypes.c_void_p, ctypes.c_uint)
+    leave, made, before = session.symbol("cuCtxPopCurrent", 4000, ctypes.c_void_p), ctypes.c_void_p(), ctypes.c_void_p()
+    enter(session.library.get("session_context", session))
+    code = create(ctypes.byref(made), NON_BLOCKING)
+    leave(ctypes.byref(before))
+    if code != 0:
+        raise Error(code, f"cuStreamCreate: code {code}")
+    return torch.cuda.ExternalStream(made.value)
 
 
 @contextlib.contextmanager
@@ -48,10 +64,12 @@ def make_workspaces():
 class PoolMemory:
     _shared = {}  # By device: (stream, pool). PyTorch keeps its libraries' workspaces by stream, so that there is one of both.
 
-    def __init__(self):
+    def __init__(self, library=None):
         device = torch.cuda.current_device()
         if device not in self._shared:
-            self._shared[device] = torch.cuda.Stream(), torch.cuda.MemPool()
+            session = Session(library or Library(), device=device)
+            self._shared[device] = own_stream(session), torch.cuda.MemPool()
+            session.close()
         self.device = device
         self.stream, self.workspaces = self._shared[device]
         self.pool, self.segments, self.noted, self.alive = torch.cuda.MemPool(), {}, {}, []
@@ -150,7 +168,7 @@ class ArenaMemory:
         self.functions = ALLOCATE(self._allocate), FREE(self._free)
         addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in self.functions)
         torch.cuda.memory.change_current_allocator(torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(*addresses)))
-        self.stream = torch.cuda.Stream()
+        self.stream = own_stream(self.owner)
 
     # ---- PyTorch's allocator
 
