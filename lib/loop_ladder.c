@@ -391,12 +391,13 @@ static stepgraph_status judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
     const sg__stages *stages = &lane->step->stages;
     double host = sg__series_median(&stages->host_us), device = sg__series_median(&stages->device_us), record;
     double fresh = host > device ? host : device;
-    char words[160];
+    char words[512];
 
     if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES)
         return STEPGRAPH_OK;
     record = sg__series_median(&lane->rerecord_us);
-    snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew", fresh, record);
+    snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew, which it has to be: %.350s", fresh, record,
+             lane->words);
     return slower(loop, lane, fresh >= 0 && record > fresh, words);
 }
 

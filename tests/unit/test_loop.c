@@ -1966,6 +1966,9 @@ START_TEST(k26_slower_than_launching_goes_back_to_launching)
     ck_assert_float_eq(pin_float(weight), 60);
     RUNG(FRESH, CLOCK);
     ck_assert_ptr_nonnull(strstr(stats_now().words, "a step takes"));
+    if (_i == 1) /* And why it was. */
+        ck_assert_msg(strstr(stats_now().words, "which it has to be: node ") != NULL && strstr(stats_now().words, "setv") != NULL, "%s",
+                      stats_now().words);
     ck_assert_uint_ge(stats_now().turns[_i == 0 ? STEPGRAPH_TURN_REPLAY : STEPGRAPH_TURN_RERECORD], 16);
     ck_assert_uint_gt(stats_now().causes[STEPGRAPH_WHY_CLOCK], 10);
     OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
