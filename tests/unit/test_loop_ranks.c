@@ -24,6 +24,7 @@ enum trouble {
     LATE,        /* A value changes once the recordings are made. */
     NO_STATE,    /* Nothing that it does outlives it. */
     HIDDEN,      /* It uses memory that no pin covers and that a check cannot put back. */
+    COUNTS,      /* It counts in page-locked memory, by an address in a large struct. */
     UNSTEADY,    /* It keeps in a SCRATCH what outlives it. */
     UPDATES,     /* By value, and from step 20 on in two forms. */
     SLOWER,      /* Its replays take longer than its launches. */
@@ -55,6 +56,7 @@ struct rank {
 };
 
 static struct rank ranks[RANKS];
+static float *locked[RANKS]; /* For as long as the program. */
 
 /* ---- where ranks meet ---------------------------------------------------------------------------------------------- */
 
@@ -160,6 +162,11 @@ static void train(struct rank *rank, uint64_t k)
     CUdeviceptr apart = stepgraph_pin_address(rank->apart);
     CUstream on = stepgraph_session_stream(rank->session);
     static float pageable;
+    struct {
+        CUdeviceptr p;
+        int rest[100];
+    } large = {0};
+    float one = 1;
     int n = N;
 
     if (rank->trouble == UNPINNED || rank->trouble == MOVES)
@@ -196,6 +203,10 @@ static void train(struct rank *rank, uint64_t k)
         break;
     case HIDDEN:
         add(rank, rank->moving[0], 1);
+        break;
+    case COUNTS:
+        large.p = (uintptr_t)locked[rank->index];
+        run(rank, kernels.spread, 1, (void *[]){&large, &one});
         break;
     case UNSTEADY:
         add(rank, apart, 1);
@@ -284,6 +295,9 @@ static void setup(void)
         rank->apart = pin_make(rank->session, STEPGRAPH_ROLE_SCRATCH, sizeof(float), "apart");
         for (int j = 0; j < 3; j++)
             rank->moving[j] = device_make(BYTES);
+        if (locked[i] == NULL)
+            CU(MemAllocHost((void **)&locked[i], BYTES));
+        *locked[i] = 0;
     }
 }
 
@@ -320,6 +334,7 @@ static void without_loop(struct rank *rank, float *to)
     OK(stepgraph_pin_write(rank->weight, zeros, BYTES));
     OK(stepgraph_pin_write(rank->apart, zeros, sizeof(float)));
     put_float(rank->moving[0], 0);
+    *locked[rank->index] = 0;
     atomic_store(&rank->collectives, 0);
 }
 
@@ -367,6 +382,7 @@ static const struct {
     {LATE, STEPGRAPH_RUNG_FRESH, STEPGRAPH_WHY_DIVERGED, 0, 0, 0},
     {NO_STATE, STEPGRAPH_RUNG_RERECORD, STEPGRAPH_WHY_UNPROVEN, 0, 0, 0},
     {HIDDEN, STEPGRAPH_RUNG_RERECORD, STEPGRAPH_WHY_UNPROVEN, 0, STEPGRAPH_STEP_ALLOW_UNREGISTERED, 0},
+    {COUNTS, STEPGRAPH_RUNG_RERECORD, STEPGRAPH_WHY_UNREGISTERED, 0, 0, 0},
     {UNSTEADY, STEPGRAPH_RUNG_REPLAY, STEPGRAPH_WHY_NONE, STEPGRAPH_LOOP_KEEP_SCRATCH, 0, 0},
     {UPDATES, STEPGRAPH_RUNG_FRESH, STEPGRAPH_WHY_UPDATE, 0, 0, 0}, /* For 30 steps: later it is recorded anew. */
     {FULL, STEPGRAPH_RUNG_FRESH, STEPGRAPH_WHY_MEMORY, 0, 0, 50000},
@@ -412,6 +428,8 @@ START_TEST(what_one_rank_finds_decides_for_all)
     }
     if (cases[which].trouble == BY_VALUE)
         ck_assert_uint_eq(stats_of(&ranks[1 - bad]).turns[STEPGRAPH_TURN_LOOK], 1);
+    if (cases[which].trouble == COUNTS)
+        ck_assert_float_eq(*locked[bad], (float)ranks[bad].steps);
     if (cases[which].trouble == UNSTEADY)
         ck_assert_uint_gt(stats_of(&ranks[1 - bad]).checks_inconclusive, 0);
 }
