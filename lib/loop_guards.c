@@ -11,8 +11,8 @@
 #include "check_p.h"
 #include "loop_p.h"
 
-/* Of page-locked memory as much is looked at. */
-#define HOST_BYTES_MAX ((uint64_t)64 << 20)
+/* Of page-locked memory as much is looked at: some tenths of a second. */
+#define HOST_BYTES_MAX ((uint64_t)1 << 30)
 
 void sg__guards_forget(stepgraph_loop *loop)
 {
@@ -20,8 +20,6 @@ void sg__guards_forget(stepgraph_loop *loop)
 
     sg__own_free(loop->session, guards->copies);
     free(guards->ranges);
-    for (size_t i = 0; i < guards->n_host; i++)
-        free(guards->host[i].was);
     free(guards->host);
     memset(guards, 0, sizeof *guards);
 }
@@ -101,6 +99,27 @@ static stepgraph_status cannot_save(const sg__allocation *allocation)
     return sg__fail(STEPGRAPH_ERR_MEMORY, "the graph may use memory at 0x%llx, which cannot be saved", (unsigned long long)allocation->start);
 }
 
+/* What is in host memory, as a hash: two states of it seldom share one, and nobody makes them do so on purpose. False: it cannot be read. */
+static bool hash_host(uint64_t address, uint64_t bytes, uint64_t *hash)
+{
+    uint64_t words[2048];
+
+    *hash = bytes;
+    while (bytes > 0) {
+        const size_t n = bytes < sizeof words ? (size_t)bytes : sizeof words;
+        memset(&words[n / 8], 0, sizeof words - n / 8 * 8); /* Behind the last whole word. */
+        if (!sg__process_read(address, words, n))
+            return false;
+        for (size_t i = 0; i < (n + 7) / 8; i++) {
+            *hash = (*hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
+            *hash ^= *hash >> 29;
+        }
+        address += n;
+        bytes -= n;
+    }
+    return true;
+}
+
 /* Page-locked memory, as it is. */
 static stepgraph_status add_host(sg__guards *guards, const sg__allocation *allocation)
 {
@@ -115,12 +134,9 @@ static stepgraph_status add_host(sg__guards *guards, const sg__allocation *alloc
     if (larger == NULL)
         return sg__fail_memory("host", (guards->n_host + 1) * sizeof *larger);
     guards->host = larger;
-    larger[guards->n_host] = (sg__host_guard){.address = allocation->start, .bytes = allocation->bytes, .was = malloc(allocation->bytes)};
-    if (larger[guards->n_host].was == NULL)
-        return sg__fail_memory("host", allocation->bytes);
-    if (!sg__process_read(allocation->start, larger[guards->n_host++].was, allocation->bytes))
-        return cannot_save(allocation);
-    return STEPGRAPH_OK;
+    larger += guards->n_host++;
+    *larger = (sg__host_guard){.address = allocation->start, .bytes = allocation->bytes};
+    return hash_host(larger->address, larger->bytes, &larger->hash) ? STEPGRAPH_OK : cannot_save(allocation);
 }
 
 /* Where there is doubt whether addresses are used, a replay may write there. */
@@ -175,13 +191,9 @@ stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, u
         return status;
     }
     for (size_t i = 0; i < guards->n_host && *changed == 0; i++) {
-        unsigned char *now = malloc(guards->host[i].bytes);
-        if (now == NULL)
-            return sg__fail_memory("host", guards->host[i].bytes);
-        if (!sg__process_read(guards->host[i].address, now, guards->host[i].bytes) ||
-            memcmp(now, guards->host[i].was, guards->host[i].bytes) != 0)
+        uint64_t hash;
+        if (!hash_host(guards->host[i].address, guards->host[i].bytes, &hash) || hash != guards->host[i].hash)
             *changed = guards->host[i].address;
-        free(now);
     }
     return STEPGRAPH_OK;
 }

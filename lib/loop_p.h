@@ -91,10 +91,10 @@ typedef struct sg__retry {
     bool feed;
 } sg__retry;
 
-/* Page-locked memory that the graph may use, and what was in it. */
+/* Page-locked memory that the graph may use. */
 typedef struct sg__host_guard {
     uint64_t address, bytes;
-    unsigned char *was;
+    uint64_t hash; /* Of what was in it. */
 } sg__host_guard;
 
 /* What a check saves beside pins, when a checked step begins: twice in device memory, as it was and as the launches left it. */
