@@ -105,16 +105,67 @@ static size_t find(sg__host_memory *memory, uint64_t address)
     return low;
 }
 
+/* Some bytes of the process's memory, by way of the system. */
+static bool read_memory(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
+{
+    struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+
+    if (memory->process == 0)
+        memory->process = getpid(); /* As dear as the rest. */
+    return process_vm_readv(memory->process, &ours, 1, &from, 1, 0) == (ssize_t)bytes;
+}
+
 /* Whether the process can read there, and no device is behind it, as the list would tell, which costs a thousand times as much to make. 1 or 0; -1: the
  * system does not say. */
-static int is_readable(uint64_t address)
+static int is_readable(sg__host_memory *memory, uint64_t address)
 {
     char byte;
-    struct iovec to = {.iov_base = &byte, .iov_len = 1}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = 1};
 
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+    if (read_memory(memory, address, &byte, 1))
         return 1;
     return errno == EFAULT ? 0 : -1;
+}
+
+/* The upper half of the addresses of this thread's stack, and of the heap. */
+static uint32_t upper_of_stack(void)
+{
+    char here;
+
+    return (uint32_t)((uintptr_t)&here >> 32);
+}
+
+static uint32_t upper_of_heap(void)
+{
+    return (uint32_t)((uintptr_t)sbrk(0) >> 32);
+}
+
+/* Where a system gives a process no memory: above 4 GiB, but in the lower quarter of what it may address. Pairs of small numbers look like that. */
+static bool is_far_from_all(uint64_t address)
+{
+    const uint32_t half = (uint32_t)(address >> 32);
+
+    return half < upper_of_stack() / 4 && half - upper_of_heap() + 1 > 2;
+}
+
+/* The first object is the program. */
+static int find_data(struct dl_phdr_info *info, size_t bytes, void *user)
+{
+    sg__host_memory *memory = user;
+
+    (void)bytes;
+    memory->data = UINT64_MAX;
+    for (size_t i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_W) != 0 && info->dlpi_addr + info->dlpi_phdr[i].p_vaddr < memory->data)
+            memory->data = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    return 1;
+}
+
+/* Of what can be read: whether it is among the program's variables or in the heap, which is behind them. */
+static bool is_data(sg__host_memory *memory, uint64_t address)
+{
+    if (memory->data == 0)
+        dl_iterate_phdr(find_data, memory);
+    return address >= memory->data && address < (uintptr_t)sbrk(0);
 }
 
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
@@ -124,10 +175,10 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
     int told;
 
     /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
-    if (low && address % 8 != 0)
+    if (low ? address % 8 != 0 : is_far_from_all(address))
         return false;
-    told = address < memory->known ? -1 : is_readable(address);
-    if (told == 0 || (told == 1 && !low && (!likely || address % 8 == 0)))
+    told = address < memory->known ? -1 : is_readable(memory, address);
+    if (told == 0 || (told == 1 && (low ? is_data(memory, address) : !likely || address % 8 == 0)))
         return told == 1;
     at = find(memory, address);
     if (at == memory->n || address < memory->ranges[at].start)
@@ -138,20 +189,19 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
 bool sg__host_memory_upper(uint32_t half)
 {
     enum { AROUND = 0x500 }; /* 5 TiB: how far mappings and stacks are spread. */
-    const uint32_t mapped = (uint32_t)((uintptr_t)&half >> 32), heap = (uint32_t)((uintptr_t)sbrk(0) >> 32);
+    const uint32_t heap = upper_of_heap();
 
-    return half != 0 && half < 0x10000 && (half - mapped + AROUND <= 2 * AROUND || (heap != 0 && half - heap + 1 <= 1));
+    return half != 0 && half < 0x10000 && (half - upper_of_stack() + AROUND <= 2 * AROUND || (heap != 0 && half - heap + 1 <= 1));
 }
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-bool sg__process_read(uint64_t address, void *to, size_t bytes)
+bool sg__process_read(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
 {
-    struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
     bool done;
     int file;
 
-    if (process_vm_readv(getpid(), &ours, 1, &from, 1, 0) == (ssize_t)bytes)
+    if (read_memory(memory, address, to, bytes))
         return true;
     if (errno == EFAULT) /* Otherwise it is not allowed, or not there. */
         return false;
@@ -191,13 +241,13 @@ static bool is_code(const sg__host_memory *memory, uint64_t address)
 }
 
 /* Whether the instruction in front of address calls, so that address is where that call returns to. */
-static bool follows_call(const sg__host_memory *memory, uint64_t address)
+static bool follows_call(sg__host_memory *memory, uint64_t address)
 {
 #if defined __x86_64__
     unsigned char code[8];
     int32_t distance;
 
-    if (!sg__process_read(address - sizeof code, code, sizeof code))
+    if (!sg__process_read(memory, address - sizeof code, code, sizeof code))
         return false;
     memcpy(&distance, &code[4], sizeof distance);
     if (code[3] == 0xe8 && is_code(memory, address + (uint64_t)(int64_t)distance)) /* call distance */
@@ -220,8 +270,7 @@ static bool follows_call(const sg__host_memory *memory, uint64_t address)
 #elif defined __aarch64__
     uint32_t code;
 
-    (void)memory;
-    return address % 4 == 0 && sg__process_read(address - sizeof code, &code, sizeof code) &&
+    return address % 4 == 0 && sg__process_read(memory, address - sizeof code, &code, sizeof code) &&
            ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
 #else
     (void)memory;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <stepgraph/audit.h>
 
@@ -111,6 +112,8 @@ typedef struct sg__host_memory {
     uint64_t known; /* They are all that begin below this address. */
     sg__host_range *code; /* Of the objects that are loaded: told at once, while the ranges are not. */
     size_t n_code;
+    pid_t process; /* 0: not asked for yet, as of */
+    uint64_t data; /* where the program's variables begin. */
 } sg__host_memory;
 
 /* Device memory may be in it too: that is for the driver to say. likely: and something can stand there that programs have addresses of, which
@@ -126,7 +129,7 @@ bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low);
 void sg__host_memory_free(sg__host_memory *memory);
 
 /* Some bytes of the process's memory, by way of the system, since what was known of it may be gone by now. False: they cannot be read. */
-bool sg__process_read(uint64_t address, void *to, size_t bytes);
+bool sg__process_read(sg__host_memory *memory, uint64_t address, void *to, size_t bytes);
 
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */
 stepgraph_status sg__step_examine(stepgraph_step *step);
