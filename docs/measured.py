@@ -7,7 +7,7 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
 quickstart, launches and loop-runs (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
-writes), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
+writes; gains: a few of it for the README), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
 script out with --into another folder than docs/.
 """
 import argparse
@@ -17,7 +17,7 @@ import os
 import re
 import sys
 
-DOCUMENTS = ("performance.md", "measurements.md")
+DOCUMENTS = ("performance.md", "measurements.md", "../README.md")
 OTHERS = ("quickstart", "launches", "loop-runs", "pytorch")  # What other programs than benchmarks leave
 
 # What is to be reached, and the series of rows that show it.
@@ -185,6 +185,12 @@ def table_frameworks(scripts):
     return lines
 
 
+# For the README: some steps, and some ways.
+GAINED = ("tiny, fused", "small, fused", "small, forloop", "gpt2, fused")
+GAINS = (("eager", "launched"), ("graph", "PyTorch's own graph"), ("compile", "`torch.compile`, reduce-overhead"), ("ours", "recorded here"),
+         ("both", "compiled, recorded here"), ("both-relaxed", "and relaxed"))
+
+
 def table_pytorch(data, what):
     """The comparison's figures for each way: of a step; or what each says."""
     if not data or (what == "said" and not data["told"]):
@@ -192,6 +198,10 @@ def table_pytorch(data, what):
     if what == "run":
         return ["| | |", "|---|---|", f"| card | {data['device']} |", f"| PyTorch | {data['torch']}, CUDA {data['cuda']} |", f"| command | `{data['command']}` |",
                 f"| date | {data['date']} |"]
+    if what == "gains":
+        lines = [f"| step of a GPT, ms | {' | '.join(words for _, words in GAINS)} |", "|---|" + "---|" * len(GAINS)]
+        rows = {row["task"]: row["ways"] for row in data["rows"]}
+        return lines + [f"| {task} | {' | '.join(number(rows[task][way]['step_us'] / 1000) for way, _ in GAINS)} |" for task in GAINED if task in rows]
     if what == "said":
         lines = ["| what is wrong with the step | way | loss is off by | what it says |", "|---|---|---|---|"]
         for case in data["told"]:
@@ -274,11 +284,13 @@ def main():
             found["frameworks"].append(json.load(f))
     os.makedirs(arguments.into, exist_ok=True)
     for name in DOCUMENTS:
-        with open(os.path.join(docs, name), encoding="utf-8") as f:
+        source = os.path.normpath(os.path.join(docs, name))
+        target = source if os.path.abspath(arguments.into) == docs else os.path.join(arguments.into, os.path.basename(name))
+        with open(source, encoding="utf-8") as f:
             text = f.read()
-        with open(os.path.join(arguments.into, name), "w", encoding="utf-8") as f:
+        with open(target, "w", encoding="utf-8") as f:
             f.write(rewrite(text, found))
-        print(os.path.join(arguments.into, name))
+        print(target)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches, loop_guards.c saves memory for it that no pin covers; loop_relax.c relaxes what was proven; loop_stats.c counts; loop_report.c and
- * loop_trace.c write reports.
+ * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers; loop_relax.c relaxes
+ * what was proven; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
