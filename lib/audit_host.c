@@ -1,10 +1,7 @@
 /* Memory of the host process: what a kernel cannot use, and what left-over bytes of arguments are often addresses of. */
-#include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "audit_p.h"
@@ -57,7 +54,7 @@ static void add_line(sg__host_memory *memory, const char *line, const char *end)
 {
     char *behind;
     uint64_t start = strtoull(line, &behind, 16), stop = *behind == '-' ? strtoull(behind + 1, &behind, 16) : 0;
-    sg__host_range *last = memory->n > 0 ? &memory->ranges[memory->n - 1] : NULL;
+    sg__mapping *last = memory->n > 0 ? &memory->ranges[memory->n - 1] : NULL;
     bool writable, executable;
 
     if (stop <= start || end - behind < 5 || behind[1] != 'r' || of_device(line, end))
@@ -67,7 +64,7 @@ static void add_line(sg__host_memory *memory, const char *line, const char *end)
     if (last != NULL && last->end == start && last->writable == writable && last->executable == executable)
         last->end = stop;
     else
-        memory->ranges[memory->n++] = (sg__host_range){.start = start, .end = stop, .writable = writable, .executable = executable};
+        memory->ranges[memory->n++] = (sg__mapping){.start = start, .end = stop, .writable = writable, .executable = executable};
 }
 
 static void read_maps(sg__host_memory *memory, uint64_t below)
@@ -105,106 +102,67 @@ static size_t find(sg__host_memory *memory, uint64_t address)
     return low;
 }
 
-/* Some bytes of the process's memory, by way of the system. */
-static bool read_memory(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
-{
-    struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
-
-    if (memory->process == 0)
-        memory->process = getpid(); /* As dear as the rest. */
-    return process_vm_readv(memory->process, &ours, 1, &from, 1, 0) == (ssize_t)bytes;
-}
-
-/* Whether the process can read there, and no device is behind it, as the list would tell, which costs a thousand times as much to make. 1 or 0; -1: the
- * system does not say. */
-static int is_readable(sg__host_memory *memory, uint64_t address)
-{
-    char byte;
-
-    if (read_memory(memory, address, &byte, 1))
-        return 1;
-    return errno == EFAULT ? 0 : -1;
-}
-
-/* The upper half of the addresses of this thread's stack, and of the heap. */
-static uint32_t upper_of_stack(void)
-{
-    char here;
-
-    return (uint32_t)((uintptr_t)&here >> 32);
-}
-
-static uint32_t upper_of_heap(void)
-{
-    return (uint32_t)((uintptr_t)sbrk(0) >> 32);
-}
-
 /* Where a system gives a process no memory: above 4 GiB, but in the lower quarter of what it may address. Pairs of small numbers look like that. */
 static bool is_far_from_all(uint64_t address)
 {
     const uint32_t half = (uint32_t)(address >> 32);
 
-    return half < upper_of_stack() / 4 && half - upper_of_heap() + 1 > 2;
+    return half < sg__process_upper_stack() / 4 && half - sg__process_upper_heap() + 1 > 2;
 }
 
-/* The first object is the program. */
-static int find_data(struct dl_phdr_info *info, size_t bytes, void *user)
+/* The process as it is in this comparison. */
+static const sg__process *process_of(sg__host_memory *memory)
 {
-    sg__host_memory *memory = user;
-
-    (void)bytes;
-    memory->data = UINT64_MAX;
-    for (size_t i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_W) != 0 && info->dlpi_addr + info->dlpi_phdr[i].p_vaddr < memory->data)
-            memory->data = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-    return 1;
-}
-
-/* Of what can be read: whether it is among the program's variables or in the heap, which is behind them. */
-static bool is_data(sg__host_memory *memory, uint64_t address)
-{
-    if (memory->data == 0)
-        dl_iterate_phdr(find_data, memory);
-    return address >= memory->data && address < (uintptr_t)sbrk(0);
+    if (!memory->renewed)
+        sg__process_renew(memory->process);
+    memory->renewed = true;
+    return memory->process;
 }
 
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
 {
-    const bool low = address >> 32 == 0;
+    const bool low = address >> 32 == 0, stands = address % 8 == 0;
+    const sg__mapping *segment;
+    char byte;
     size_t at;
     int told;
 
     /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
-    if (low ? address % 8 != 0 : is_far_from_all(address))
+    if (low ? !stands : is_far_from_all(address))
         return false;
-    told = address < memory->known ? -1 : is_readable(memory, address);
-    if (told == 0 || (told == 1 && (low ? is_data(memory, address) : !likely || address % 8 == 0)))
+    if (sg__process_heap(address) || (!low && sg__process_stack(address)))
+        return !likely || stands;
+    segment = sg__process_segment(process_of(memory), address);
+    if (segment != NULL)
+        return low ? segment->writable : !likely || stands || segment->executable;
+    /* The list costs a thousand times as much as a question. */
+    told = address < memory->known ? -1 : sg__process_read(memory->process, address, &byte, 1);
+    if (told == 0 || (told == 1 && !low && (!likely || stands)))
         return told == 1;
     at = find(memory, address);
     if (at == memory->n || address < memory->ranges[at].start)
         return false;
-    return low ? memory->ranges[at].writable : !likely || address % 8 == 0 || memory->ranges[at].executable;
+    return low ? memory->ranges[at].writable : !likely || stands || memory->ranges[at].executable;
 }
 
 bool sg__host_memory_upper(uint32_t half)
 {
     enum { AROUND = 0x500 }; /* 5 TiB: how far mappings and stacks are spread. */
-    const uint32_t heap = upper_of_heap();
+    const uint32_t heap = sg__process_upper_heap();
 
-    return half != 0 && half < 0x10000 && (half - upper_of_stack() + AROUND <= 2 * AROUND || (heap != 0 && half - heap + 1 <= 1));
+    return half != 0 && half < 0x10000 && (half - sg__process_upper_stack() + AROUND <= 2 * AROUND || (heap != 0 && half - heap + 1 <= 1));
 }
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-bool sg__process_read(sg__host_memory *memory, uint64_t address, void *to, size_t bytes)
+/* Some bytes of code, which may be gone by now. */
+static bool read_code(const sg__process *process, uint64_t address, void *to, size_t bytes)
 {
+    int told = sg__process_read(process, address, to, bytes), file;
     bool done;
-    int file;
 
-    if (read_memory(memory, address, to, bytes))
-        return true;
-    if (errno == EFAULT) /* Otherwise it is not allowed, or not there. */
-        return false;
+    if (told >= 0) /* Otherwise it is not allowed, or not there. */
+        return told == 1;
     file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     done = file >= 0 && pread(file, to, bytes, (off_t)address) == (ssize_t)bytes;
     if (file >= 0)
@@ -212,45 +170,24 @@ bool sg__process_read(sg__host_memory *memory, uint64_t address, void *to, size_
     return done;
 }
 
-/* The code of one loaded object. */
-static int add_object(struct dl_phdr_info *info, size_t bytes, void *user)
+static bool is_code(const sg__process *process, uint64_t address)
 {
-    sg__host_memory *memory = user;
+    const sg__mapping *segment = sg__process_segment(process, address);
 
-    (void)bytes;
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        sg__host_range *larger = memory->code;
-        if (header->p_type != PT_LOAD || (header->p_flags & PF_X) == 0)
-            continue;
-        if (memory->n_code % 64 == 0 && (larger = realloc(memory->code, (memory->n_code + 64) * sizeof *larger)) == NULL)
-            return 1;
-        memory->code = larger;
-        larger[memory->n_code++] = (sg__host_range){.start = info->dlpi_addr + header->p_vaddr,
-                                                    .end = info->dlpi_addr + header->p_vaddr + header->p_memsz};
-    }
-    return 0;
-}
-
-static bool is_code(const sg__host_memory *memory, uint64_t address)
-{
-    for (size_t i = 0; i < memory->n_code; i++)
-        if (address >= memory->code[i].start && address < memory->code[i].end)
-            return true;
-    return false;
+    return segment != NULL && segment->executable;
 }
 
 /* Whether the instruction in front of address calls, so that address is where that call returns to. */
-static bool follows_call(sg__host_memory *memory, uint64_t address)
+static bool follows_call(const sg__process *process, uint64_t address)
 {
 #if defined __x86_64__
     unsigned char code[8];
     int32_t distance;
 
-    if (!sg__process_read(memory, address - sizeof code, code, sizeof code))
+    if (!read_code(process, address - sizeof code, code, sizeof code))
         return false;
     memcpy(&distance, &code[4], sizeof distance);
-    if (code[3] == 0xe8 && is_code(memory, address + (uint64_t)(int64_t)distance)) /* call distance */
+    if (code[3] == 0xe8 && is_code(process, address + (uint64_t)(int64_t)distance)) /* call distance */
         return true;
     for (size_t bytes = 2; bytes <= 7; bytes++) { /* call *operand: a second byte that says what the operand is, and how long. */
         const unsigned char *call = &code[sizeof code - bytes];
@@ -270,10 +207,10 @@ static bool follows_call(sg__host_memory *memory, uint64_t address)
 #elif defined __aarch64__
     uint32_t code;
 
-    return address % 4 == 0 && sg__process_read(memory, address - sizeof code, &code, sizeof code) &&
+    return address % 4 == 0 && read_code(process, address - sizeof code, &code, sizeof code) &&
            ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
 #else
-    (void)memory;
+    (void)process;
     (void)address;
     return false;
 #endif
@@ -281,13 +218,13 @@ static bool follows_call(sg__host_memory *memory, uint64_t address)
 
 bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
 {
-    if (memory->n_code == 0)
-        dl_iterate_phdr(add_object, memory);
-    for (size_t i = 0; i < memory->n_code; i++) {
-        const sg__host_range *range = &memory->code[i];
-        for (uint64_t high = range->start >> 32; high <= (range->end - 1) >> 32; high++) {
+    const sg__process *process = process_of(memory);
+
+    for (size_t i = 0; i < process->n_code; i++) {
+        const sg__mapping *code = &process->code[i];
+        for (uint64_t high = code->start >> 32; high <= (code->end - 1) >> 32; high++) {
             uint64_t address = high << 32 | low;
-            if (address >= range->start + 8 && address < range->end && follows_call(memory, address))
+            if (address >= code->start + 8 && address < code->end && follows_call(process, address))
                 return true;
         }
     }
@@ -297,6 +234,5 @@ bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
 void sg__host_memory_free(sg__host_memory *memory)
 {
     free(memory->ranges);
-    free(memory->code);
     *memory = (sg__host_memory){0};
 }

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <sys/types.h>
 
 #include <stepgraph/audit.h>
 
@@ -99,21 +98,14 @@ stepgraph_audit *sg__audit_hold(stepgraph_audit *audit);
 /* Nanoseconds on the clock that costs are measured with. */
 uint64_t sg__audit_clock(void);
 
-/* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero. The list of ranges costs most, and the lower 4 GiB
- * of it next to nothing. */
-typedef struct sg__host_range {
-    uint64_t start, end;
-    bool writable, executable;
-} sg__host_range;
-
+/* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero but for process. The list of ranges costs most, and
+ * the lower 4 GiB of it next to nothing. */
 typedef struct sg__host_memory {
-    sg__host_range *ranges; /* Sorted, disjoint. */
+    sg__process *process; /* The session's. */
+    bool renewed;
+    sg__mapping *ranges; /* All mappings, sorted, disjoint, */
     size_t n;
-    uint64_t known; /* They are all that begin below this address. */
-    sg__host_range *code; /* Of the objects that are loaded: told at once, while the ranges are not. */
-    size_t n_code;
-    pid_t process; /* 0: not asked for yet, as of */
-    uint64_t data; /* where the program's variables begin. */
+    uint64_t known; /* that begin below this address. */
 } sg__host_memory;
 
 /* Device memory may be in it too: that is for the driver to say. likely: and something can stand there that programs have addresses of, which
@@ -127,9 +119,6 @@ bool sg__host_memory_upper(uint32_t half);
  * of the lower 4 GiB is code. */
 bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low);
 void sg__host_memory_free(sg__host_memory *memory);
-
-/* Some bytes of the process's memory, by way of the system, since what was known of it may be gone by now. False: they cannot be read. */
-bool sg__process_read(sg__host_memory *memory, uint64_t address, void *to, size_t bytes);
 
 /* examine.c: read the recorded graph and fill step->audit. Fails only where it cannot look; what it found is for the caller to judge. */
 stepgraph_status sg__step_examine(stepgraph_step *step);

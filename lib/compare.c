@@ -849,6 +849,7 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);
+    c.host.process = &steps[0]->session->process;
     sg__values_init(&c.addresses);
     sg__values_init(&c.halves);
     c.audit = sg__audit_new(title);

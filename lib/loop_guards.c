@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arena_p.h"
 #include "audit_p.h"
@@ -102,14 +103,14 @@ static stepgraph_status cannot_save(const sg__allocation *allocation)
 /* What is in host memory, as a hash: two states of it seldom share one, and nobody makes them do so on purpose. False: it cannot be read. */
 static bool hash_host(uint64_t address, uint64_t bytes, uint64_t *hash)
 {
-    sg__host_memory memory = {0};
+    const sg__process process = {.id = getpid()};
     uint64_t words[2048];
 
     *hash = bytes;
     while (bytes > 0) {
         const size_t n = bytes < sizeof words ? (size_t)bytes : sizeof words;
         memset(&words[n / 8], 0, sizeof words - n / 8 * 8); /* Behind the last whole word. */
-        if (!sg__process_read(&memory, address, words, n))
+        if (sg__process_read(&process, address, words, n) != 1)
             return false;
         for (size_t i = 0; i < (n + 7) / 8; i++) {
             *hash = (*hash ^ words[i]) * 0x9e3779b97f4a7c15ull;

@@ -396,6 +396,7 @@ static void release(stepgraph_session *session)
     free(session->range_pins);
     sg__allocations_free(&session->seen);
     sg__allocations_free(&session->own);
+    sg__process_free(&session->process);
 }
 
 stepgraph_status stepgraph_session_open(const stepgraph_session_config *given, stepgraph_session **session_out)

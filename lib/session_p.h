@@ -13,6 +13,7 @@
 #include "error.h"
 #include "kernels/kernels.h"
 #include "names.h"
+#include "process.h"
 #include "resolve_types.h"
 #include "ring.h"
 
@@ -74,6 +75,7 @@ struct stepgraph_session {
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
     sg__allocations own;  /* Device memory that the library keeps to itself: nothing of the host's is there. */
+    sg__process process;  /* As it was when a comparison asked last. */
 
     /* Feeds. */
     uint64_t feed_bytes;

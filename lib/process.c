@@ -1,0 +1,163 @@
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* ---- loaded objects ---------------------------------------------------------------------------------------------- */
+
+/* The counts are the same in each object's information. */
+static int is_current(struct dl_phdr_info *info, size_t bytes, void *user)
+{
+    sg__process *process = user;
+    const bool counted = bytes >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
+
+    process->made = process->made && counted && process->loaded == info->dlpi_adds && process->unloaded == info->dlpi_subs;
+    process->loaded = counted ? info->dlpi_adds : 0;
+    process->unloaded = counted ? info->dlpi_subs : 0;
+    return 1;
+}
+
+static int add_object(struct dl_phdr_info *info, size_t bytes, void *user)
+{
+    sg__process *process = user;
+
+    (void)bytes;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        const uint64_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type != PT_LOAD)
+            continue;
+        if (process->n == process->room) {
+            const size_t room = process->room != 0 ? 2 * process->room : 256;
+            sg__mapping *segments = realloc(process->segments, room * sizeof *segments), *code = realloc(process->code, room * sizeof *code);
+            process->segments = segments != NULL ? segments : process->segments;
+            process->code = code != NULL ? code : process->code;
+            if (segments == NULL || code == NULL)
+                return 1; /* Fewer are known then. */
+            process->room = room;
+        }
+        process->segments[process->n++] = (sg__mapping){
+            .start = start, .end = start + header->p_memsz, .writable = (header->p_flags & PF_W) != 0, .executable = (header->p_flags & PF_X) != 0};
+        if ((header->p_flags & PF_X) != 0)
+            process->code[process->n_code++] = process->segments[process->n - 1];
+    }
+    return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const sg__mapping *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void sg__process_renew(sg__process *process)
+{
+    process->id = getpid();
+    dl_iterate_phdr(is_current, process);
+    if (process->made)
+        return;
+    process->n = process->n_code = 0;
+    dl_iterate_phdr(add_object, process);
+    if (process->n > 0)
+        qsort(process->segments, process->n, sizeof *process->segments, by_start);
+    process->made = true;
+}
+
+void sg__process_free(sg__process *process)
+{
+    free(process->segments);
+    free(process->code);
+    *process = (sg__process){0};
+}
+
+const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address)
+{
+    size_t low = 0, high = process->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (process->segments[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < process->n && process->segments[low].start <= address ? &process->segments[low] : NULL;
+}
+
+/* ---- heap and stack ---------------------------------------------------------------------------------------------- */
+
+/* "563d9a7f2000-563d9a8f4000 rw-p 00000000 00:00 0   [heap]", among the first of the process's mappings. 0: not found. */
+static uint64_t read_heap_start(void)
+{
+    char text[16384];
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t n;
+    char *heap;
+
+    while (file >= 0 && used < sizeof text - 1 && (n = read(file, text + used, sizeof text - 1 - used)) > 0)
+        used += (size_t)n;
+    if (file >= 0)
+        close(file);
+    text[used] = '\0';
+    heap = strstr(text, "[heap]");
+    if (heap == NULL)
+        return 0;
+    while (heap > text && heap[-1] != '\n')
+        heap--;
+    return strtoull(heap, NULL, 16);
+}
+
+bool sg__process_heap(uint64_t address)
+{
+    static _Atomic uint64_t start; /* It never moves. */
+    uint64_t known;
+
+    if (address >= (uintptr_t)sbrk(0))
+        return false;
+    known = atomic_load_explicit(&start, memory_order_relaxed);
+    if (known == 0) {
+        known = read_heap_start();
+        known = known != 0 ? known : UINT64_MAX;
+        atomic_store_explicit(&start, known, memory_order_relaxed);
+    }
+    return address >= known;
+}
+
+bool sg__process_stack(uint64_t address)
+{
+    const uint64_t top = getauxval(AT_EXECFN), room = (uint64_t)8 << 20; /* As much as Linux gives it. */
+
+    return address < top && top - address < room;
+}
+
+uint32_t sg__process_upper_heap(void)
+{
+    return (uint32_t)((uintptr_t)sbrk(0) >> 32);
+}
+
+uint32_t sg__process_upper_stack(void)
+{
+    char here;
+
+    return (uint32_t)((uintptr_t)&here >> 32);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+int sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes)
+{
+    struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+
+    if (process_vm_readv(process->id, &ours, 1, &from, 1, 0) == (ssize_t)bytes)
+        return 1;
+    return errno == EFAULT ? 0 : -1;
+}

@@ -1,0 +1,44 @@
+/* This process: its memory, and where that is as far as it is known without a question to the system: segments of loaded objects, the heap, the first
+ * thread's stack. Most addresses of the host's that are left over in arguments are of these. */
+#ifndef STEPGRAPH_PROCESS_H
+#define STEPGRAPH_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sg__mapping {
+    uint64_t start, end;
+    bool writable, executable;
+} sg__mapping;
+
+/* Begins as all zero. */
+typedef struct sg__process {
+    pid_t id;
+    unsigned long long loaded, unloaded; /* Objects so far, as the loader counts. */
+    sg__mapping *segments;               /* Of all objects, by address; and those of them that are code. */
+    sg__mapping *code;
+    size_t n, n_code, room;
+    bool made;
+} sg__process;
+
+/* As it is now: little to do where no object came or went. */
+void sg__process_renew(sg__process *process);
+void sg__process_free(sg__process *process);
+
+/* The segment of an object at an address, or NULL. */
+const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address);
+bool sg__process_heap(uint64_t address);
+/* It grows downwards: what is set aside for it counts. */
+bool sg__process_stack(uint64_t address);
+
+/* Upper halves of addresses: of the heap, and of stacks and mappings. */
+uint32_t sg__process_upper_heap(void);
+uint32_t sg__process_upper_stack(void);
+
+/* Copy some of its memory, by way of the system, since what was known of it may be gone by now. 1; 0: nobody can read there; -1: the system does not
+ * say. */
+int sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes);
+
+#endif
