@@ -661,3 +661,48 @@ long bench_work_bytes(void)
 {
     return hooks_end ? hooks_end().bytes : 0;
 }
+
+/* The i-th number that nobody has set: of ten, seven addresses of the host's. */
+static uint64_t number_unset(const unsigned char *heap, const unsigned char *stack, uint32_t i, unsigned recording)
+{
+    static unsigned char variables[BENCH_LEFT_OVER_BYTES];
+    const uint32_t own = scatter(i), moved = scatter(own ^ recording);
+
+    switch (own % 10) {
+    case 0:
+    case 1:
+        return (uintptr_t)stack + moved % 60 * 8;
+    case 2:
+    case 3:
+    case 4:
+        return (uintptr_t)heap + moved % 64 * 16;
+    case 5:
+        return (uintptr_t)variables + moved % 64 * 16;
+    case 6:
+        return (uintptr_t)bench_launches + moved % 64;
+    case 7:
+    case 8:
+        return (uint64_t)(moved % 200) << 32 | 8;
+    default:
+        return moved;
+    }
+}
+
+void bench_unset(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsigned recording)
+{
+    static uint64_t words[BENCH_BIG / 8];
+    static unsigned char *heap;
+    unsigned char stack[512];
+    void *arguments[] = { &p, words };
+
+    (void)pool;
+    heap = heap != NULL ? heap : malloc(4096);
+    for (unsigned i = 0; i < n; i++) {
+        const bool big = i % 3 == 0;
+        for (size_t at = 0; at < (big ? BENCH_BIG : BENCH_PART) / 8; at++)
+            words[at] = word_of(p, at, 0);
+        for (unsigned w = 0; w < (big ? 9u : 1u); w++) /* As many as in a step of PyTorch's. */
+            words[20 + 5 * w] = number_unset(heap, stack, i % 20 * 16 + w, recording);
+        CU(LaunchKernel(big ? kernels.big4096 : kernels.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+    }
+}

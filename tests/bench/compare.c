@@ -127,7 +127,7 @@ static double raw_of_framework(void *user)
     return (bench_now_us() - start) / (double)f->n;
 }
 
-static void measure_framework(size_t n)
+static void measure_framework(size_t n, void (*enqueue)(CUstream, CUdeviceptr, CUdeviceptr, unsigned, unsigned), const char *series, const char *what)
 {
     enum { MAPPINGS = 4000, PAGE = 4096 };
     unsigned char *mappings = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -146,15 +146,15 @@ static void measure_framework(size_t n)
         f.steps[i] = bench_step(session, "framework", 0);
         OK(stepgraph_step_prepare(f.steps[i]));
         OK(stepgraph_step_capture(f.steps[i]));
-        bench_left_over(stream, stepgraph_pin_address(f.parameters[0]), stepgraph_pin_address(f.scratch), (unsigned)n, i);
+        enqueue(stream, stepgraph_pin_address(f.parameters[0]), stepgraph_pin_address(f.scratch), (unsigned)n, i);
         OK(stepgraph_step_end(f.steps[i]));
         f.nodes[i] = nodes_of(f.steps[i], n);
     }
     bench_sync();
     for (f.recordings = 1; f.recordings <= 3; f.recordings += 2) {
         pair = bench_alternate(ours_of_framework, raw_of_framework, &f, 300);
-        bench_add("compare steps of a framework", 2 * (double)f.recordings, "us", &pair, BENCH_VALUE, 1, true,
-                  "per node, %s of %zu of a framework / reading all", f.recordings == 1 ? "two" : "six", n);
+        bench_add(series, 2 * (double)f.recordings, "us", &pair, BENCH_VALUE, 1, true, "per node, %s of %zu %s / reading all",
+                  f.recordings == 1 ? "two" : "six", n, what);
     }
     for (int i = 0; i < 6; i++) {
         free(f.nodes[i]);
@@ -209,7 +209,8 @@ static void measure(void)
                   "per node, four of 500 of %zu bytes / reading all", bytes[i]);
         drop(&c);
     }
-    measure_framework(400);
+    measure_framework(400, bench_left_over, "compare steps of a framework", "of a framework");
+    measure_framework(180, bench_unset, "compare steps with unset bytes", "with unset bytes");
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
