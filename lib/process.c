@@ -1,9 +1,9 @@
 #include "process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -94,26 +94,22 @@ const sg__mapping *sg__process_segment(const sg__process *process, uint64_t addr
 
 /* ---- heap and stack ---------------------------------------------------------------------------------------------- */
 
-/* "563d9a7f2000-563d9a8f4000 rw-p 00000000 00:00 0   [heap]", among the first of the process's mappings. 0: not found. */
+/* "563d9a7f2000-563d9a8f4000 rw-p 00000000 00:00 0   [heap]", in a list by address. 0: there is none. */
 static uint64_t read_heap_start(void)
 {
-    char text[16384];
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    size_t used = 0;
-    ssize_t n;
-    char *heap;
+    FILE *list = fopen("/proc/self/maps", "re");
+    uint64_t found = 0, start = 0;
+    char *line = NULL;
+    size_t room = 0;
 
-    while (file >= 0 && used < sizeof text - 1 && (n = read(file, text + used, sizeof text - 1 - used)) > 0)
-        used += (size_t)n;
-    if (file >= 0)
-        close(file);
-    text[used] = '\0';
-    heap = strstr(text, "[heap]");
-    if (heap == NULL)
-        return 0;
-    while (heap > text && heap[-1] != '\n')
-        heap--;
-    return strtoull(heap, NULL, 16);
+    while (list != NULL && found == 0 && start < (uintptr_t)sbrk(0) && getline(&line, &room, list) > 0) {
+        start = strtoull(line, NULL, 16);
+        found = strstr(line, "[heap]") != NULL ? start : 0;
+    }
+    free(line);
+    if (list != NULL)
+        fclose(list);
+    return found;
 }
 
 bool sg__process_heap(uint64_t address)

@@ -1,7 +1,10 @@
 /* What the audit is quick with: numbers, remembered once each, and the list of the host's memory, read as far as it is needed. */
 #include "support.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "audit_p.h"
 
@@ -62,7 +65,8 @@ START_TEST(low_memory_is_told_by_the_beginning_of_the_list)
     enum { PAGE = 4096, MANY = 4000 };
     const uint64_t low = map(0x22e00000, PAGE, PROT_READ | PROT_WRITE), fixed = map(low + 2 * PAGE, PAGE, PROT_READ);
     const uint64_t data = map(0x3e0000000000, MANY * PAGE, PROT_READ | PROT_WRITE), code = map(data + MANY * PAGE, PAGE, PROT_READ | PROT_EXEC);
-    sg__host_memory memory = {0};
+    sg__process process = {0};
+    sg__host_memory memory = {.process = &process};
     size_t n;
 
     for (uint64_t i = 0; i < MANY; i += 2) /* Neighbours that differ are lines of their own. */
@@ -83,10 +87,69 @@ START_TEST(low_memory_is_told_by_the_beginning_of_the_list)
     ck_assert(sg__host_memory_holds(&memory, low + 8, true));
     ck_assert(!sg__host_memory_holds(&memory, fixed, false));
     sg__host_memory_free(&memory);
+    sg__process_free(&process);
     munmap((void *)(uintptr_t)low, PAGE);
     munmap((void *)(uintptr_t)fixed, PAGE);
     munmap((void *)(uintptr_t)data, MANY * PAGE);
     munmap((void *)(uintptr_t)code, PAGE);
+}
+END_TEST
+
+/* Without the list, and without a question. */
+START_TEST(memory_of_most_addresses_is_known)
+{
+    static uint64_t variable;
+    uint64_t here = 0, function, *heap = malloc(64);
+    sg__process process = {0};
+    sg__host_memory memory = {.process = &process};
+
+    memcpy(&function, &(uint64_t (*)(uint64_t, size_t, int)){map}, sizeof function);
+    process.id = -1; /* Nobody's: */
+    memory.renewed = true;
+    ck_assert_int_eq(sg__process_read(&process, (uintptr_t)&here, &(char){0}, 1), -1); /* a question has no answer. */
+    ck_assert(sg__process_stack((uintptr_t)&here) && sg__host_memory_holds(&memory, (uintptr_t)&here, true));
+    ck_assert(!sg__host_memory_holds(&memory, (uintptr_t)&here + 1, true));
+    ck_assert(!sg__process_stack((uintptr_t)&variable) && !sg__process_heap((uintptr_t)&variable));
+    if ((uintptr_t)heap < (uintptr_t)sbrk(0) && (uintptr_t)heap > (uintptr_t)sbrk(0) - (64 << 20)) /* A sanitizer's is elsewhere. */
+        ck_assert(sg__process_heap((uintptr_t)heap) && !sg__process_heap((uintptr_t)sbrk(0)));
+    ck_assert_ptr_null(sg__process_segment(&process, (uintptr_t)&variable));
+    sg__process_renew(&process);
+    process.id = -1;
+    ck_assert(sg__process_segment(&process, (uintptr_t)&variable)->writable && sg__host_memory_holds(&memory, (uintptr_t)&variable, true));
+    ck_assert(sg__process_segment(&process, function)->executable && sg__host_memory_holds(&memory, function | 1, true));
+    ck_assert(!sg__host_memory_holds(&memory, (uint64_t)5 << 32 | 8, false));
+    ck_assert_uint_eq(memory.n, 0);
+    sg__process_free(&process);
+    free(heap);
+}
+END_TEST
+
+/* An object that comes later is known after the next look, and gone after the one after its end. */
+START_TEST(objects_come_and_go)
+{
+    sg__process process = {0};
+    struct link_map *map;
+    uint64_t inside;
+    void *object;
+    size_t n;
+
+    sg__process_renew(&process);
+    n = process.n;
+    ck_assert_uint_gt(n, 0);
+    object = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (object == NULL || dlinfo(object, RTLD_DI_LINKMAP, &map) != 0) {
+        unit_skip("objects_come_and_go", "there is no libresolv.so.2");
+        return;
+    }
+    inside = (uintptr_t)map->l_ld;
+    ck_assert_ptr_null(sg__process_segment(&process, inside));
+    sg__process_renew(&process);
+    ck_assert_uint_gt(process.n, n);
+    ck_assert_ptr_nonnull(sg__process_segment(&process, inside));
+    dlclose(object);
+    sg__process_renew(&process);
+    ck_assert_uint_eq(process.n, n);
+    sg__process_free(&process);
 }
 END_TEST
 
@@ -98,6 +161,8 @@ static Suite *make(void)
     suite_add_tcase(suite, tc);
     tcase_add_loop_test(tc, each_number_has_one_entry, 0, 2);
     tcase_add_test(tc, low_memory_is_told_by_the_beginning_of_the_list);
+    tcase_add_test(tc, memory_of_most_addresses_is_known);
+    tcase_add_test(tc, objects_come_and_go);
     return suite;
 }
 
