@@ -53,6 +53,7 @@
     X(GraphInstantiateWithParams, 12000, (CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))                      \
     X(GraphUpload, 11010, (CUgraphExec, CUstream))                                                                       \
     X(GraphLaunch, 10000, (CUgraphExec, CUstream))                                                                       \
+    X(GraphExecUpdate, 12000, (CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *))                                     \
     X(GraphExecDestroy, 10000, (CUgraphExec))                                                                            \
     X(GraphDestroy, 10000, (CUgraph))
 

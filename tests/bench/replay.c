@@ -1,6 +1,6 @@
 /*
  * Host time of stepgraph_step_replay() over cuGraphLaunch of the same graph: by nodes, with feeds, with adopted pins that are looked at
- * every 64 replays, and the first replay against later ones.
+ * every 64 replays, and the first replay against later ones. Device time of executables that were updated in place.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -443,9 +443,70 @@ static void first_and_later(void)
     }
 }
 
+/* ---- an executable that was updated ------------------------------------------------------------------------------------ */
+
+static double device_time(CUgraphExec exec, unsigned burst)
+{
+    bench_device_start();
+    for (unsigned i = 0; i < burst; i++)
+        CU(GraphLaunch(exec, stream));
+    return bench_device_stop() / burst;
+}
+
+static double device_of_updated(void *user)
+{
+    const struct replay *r = user;
+
+    return device_time(r->twin, r->burst);
+}
+
+static double device_of_new(void *user)
+{
+    const struct replay *r = user;
+
+    return device_time(r->exec, r->burst);
+}
+
+/* The loop's graphs were recorded twice, the first recording's executable updated to the second. On the device it is to be as quick as one that was made
+ * for the second. Each is made anew several times, since where it lies tells too. */
+static void updated(void)
+{
+    static const unsigned sizes[] = { 100, 1000, 2000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bench_pair pair;
+        if (bench_skips(sizes[i], 1000))
+            continue;
+        bench_pairs_begin();
+        for (unsigned round = 0; round < 6; round++) {
+            stepgraph_pin *states[2] = { bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "state"), bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "other") };
+            struct replay r = { .nodes = sizes[i], .burst = 4 };
+            CUgraphExecUpdateResultInfo info;
+            CUgraph graph = bench_capture_raw(stepgraph_pin_address(states[1]), sizes[i]);
+            if (round % 2 == 0)
+                r.exec = raw_exec(stepgraph_pin_address(states[1]), sizes[i]);
+            r.twin = raw_exec(stepgraph_pin_address(states[0]), sizes[i]);
+            if (round % 2 != 0)
+                r.exec = raw_exec(stepgraph_pin_address(states[1]), sizes[i]);
+            CU(GraphExecUpdate(r.twin, graph, &info));
+            bench_sync();
+            bench_pairs_sample(device_of_updated, device_of_new, &r, 50);
+            CU(GraphExecDestroy(r.exec));
+            CU(GraphExecDestroy(r.twin));
+            CU(GraphDestroy(graph));
+            for (int k = 0; k < 2; k++)
+                OK(stepgraph_pin_destroy(states[k]));
+        }
+        pair = bench_pairs_end();
+        bench_add("device time after an update", sizes[i], "us", &pair, BENCH_NO_TARGET, 0, sizes[i] == 1000, "device: %u nodes, updated in place / made anew",
+                  sizes[i]);
+    }
+}
+
 static void measure(void)
 {
     by_nodes();
+    updated();
     by_feeds();
     by_adopted();
     first_and_later();
