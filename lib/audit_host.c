@@ -123,7 +123,6 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
 {
     const bool low = address >> 32 == 0, stands = address % 8 == 0;
     const sg__mapping *segment;
-    char byte;
     size_t at;
     int told;
 
@@ -136,7 +135,7 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
     if (segment != NULL)
         return low ? segment->writable : !likely || stands || segment->executable;
     /* The list costs a thousand times as much as a question. */
-    told = address < memory->known ? -1 : sg__process_read(memory->process, address, &byte, 1);
+    told = address < memory->known ? -1 : sg__process_ask(memory->process, address);
     if (told == 0 || (told == 1 && !low && (!likely || stands)))
         return told == 1;
     at = find(memory, address);
@@ -155,21 +154,6 @@ bool sg__host_memory_upper(uint32_t half)
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-/* Some bytes of code, which may be gone by now. */
-static bool read_code(const sg__process *process, uint64_t address, void *to, size_t bytes)
-{
-    int told = sg__process_read(process, address, to, bytes), file;
-    bool done;
-
-    if (told >= 0) /* Otherwise it is not allowed, or not there. */
-        return told == 1;
-    file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    done = file >= 0 && pread(file, to, bytes, (off_t)address) == (ssize_t)bytes;
-    if (file >= 0)
-        close(file);
-    return done;
-}
-
 static bool is_code(const sg__process *process, uint64_t address)
 {
     const sg__mapping *segment = sg__process_segment(process, address);
@@ -184,7 +168,7 @@ static bool follows_call(const sg__process *process, uint64_t address)
     unsigned char code[8];
     int32_t distance;
 
-    if (!read_code(process, address - sizeof code, code, sizeof code))
+    if (!sg__process_read(process, address - sizeof code, code, sizeof code))
         return false;
     memcpy(&distance, &code[4], sizeof distance);
     if (code[3] == 0xe8 && is_code(process, address + (uint64_t)(int64_t)distance)) /* call distance */
@@ -207,7 +191,7 @@ static bool follows_call(const sg__process *process, uint64_t address)
 #elif defined __aarch64__
     uint32_t code;
 
-    return address % 4 == 0 && read_code(process, address - sizeof code, &code, sizeof code) &&
+    return address % 4 == 0 && sg__process_read(process, address - sizeof code, &code, sizeof code) &&
            ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000); /* bl, and blr with or without a signature. */
 #else
     (void)process;

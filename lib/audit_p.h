@@ -112,7 +112,7 @@ typedef struct sg__host_memory {
  * leaves out seven of eight numbers. */
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely);
 
-/* Whether addresses of this process's mappings, stacks or heap have such an upper half. Of the numbers below 32,768 one in thirteen is one. */
+/* Whether addresses of this process's mappings, stacks or heap have such an upper half. Of the numbers below 32,768 one in twenty or so is one. */
 bool sg__host_memory_upper(uint32_t half);
 
 /* Whether a call in the process's code returns to an address with this lower half. Of all numbers, one in two hundred is such a half where half

@@ -110,7 +110,7 @@ static bool hash_host(uint64_t address, uint64_t bytes, uint64_t *hash)
     while (bytes > 0) {
         const size_t n = bytes < sizeof words ? (size_t)bytes : sizeof words;
         memset(&words[n / 8], 0, sizeof words - n / 8 * 8); /* Behind the last whole word. */
-        if (sg__process_read(&process, address, words, n) != 1)
+        if (!sg__process_read(&process, address, words, n))
             return false;
         for (size_t i = 0; i < (n + 7) / 8; i++) {
             *hash = (*hash ^ words[i]) * 0x9e3779b97f4a7c15ull;

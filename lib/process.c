@@ -1,6 +1,7 @@
 #include "process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -149,11 +150,34 @@ uint32_t sg__process_upper_stack(void)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-int sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes)
+/* 1; 0: nobody can read all of it; -1: the system does not say. */
+static int copy(const sg__process *process, uint64_t address, void *to, size_t bytes)
 {
     struct iovec ours = {.iov_base = to, .iov_len = bytes}, from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+    const ssize_t n = process_vm_readv(process->id, &ours, 1, &from, 1, 0);
 
-    if (process_vm_readv(process->id, &ours, 1, &from, 1, 0) == (ssize_t)bytes)
+    if (n == (ssize_t)bytes)
         return 1;
-    return errno == EFAULT ? 0 : -1;
+    return n >= 0 || errno == EFAULT ? 0 : -1;
+}
+
+int sg__process_ask(const sg__process *process, uint64_t address)
+{
+    char byte;
+
+    return copy(process, address, &byte, 1);
+}
+
+bool sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes)
+{
+    int told = copy(process, address, to, bytes), file;
+    bool done;
+
+    if (told >= 0) /* Otherwise it is not allowed, or not there. */
+        return told == 1;
+    file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    done = file >= 0 && pread(file, to, bytes, (off_t)address) == (ssize_t)bytes;
+    if (file >= 0)
+        close(file);
+    return done;
 }

@@ -37,8 +37,10 @@ bool sg__process_stack(uint64_t address);
 uint32_t sg__process_upper_heap(void);
 uint32_t sg__process_upper_stack(void);
 
-/* Copy some of its memory, by way of the system, since what was known of it may be gone by now. 1; 0: nobody can read there; -1: the system does not
- * say. */
-int sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes);
+/* What was known of its memory may be gone by now, so the system reads it. */
+/* Whether there is something to read. 1; 0: there is not; -1: the system does not say. Costs 1 us or more. */
+int sg__process_ask(const sg__process *process, uint64_t address);
+/* False: not all of it can be read. */
+bool sg__process_read(const sg__process *process, uint64_t address, void *to, size_t bytes);
 
 #endif

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -106,7 +107,7 @@ START_TEST(memory_of_most_addresses_is_known)
     memcpy(&function, &(uint64_t (*)(uint64_t, size_t, int)){map}, sizeof function);
     process.id = -1; /* Nobody's: */
     memory.renewed = true;
-    ck_assert_int_eq(sg__process_read(&process, (uintptr_t)&here, &(char){0}, 1), -1); /* a question has no answer. */
+    ck_assert_int_eq(sg__process_ask(&process, (uintptr_t)&here), -1); /* a question has no answer. */
     ck_assert(sg__process_stack((uintptr_t)&here) && sg__host_memory_holds(&memory, (uintptr_t)&here, true));
     ck_assert(!sg__host_memory_holds(&memory, (uintptr_t)&here + 1, true));
     ck_assert(!sg__process_stack((uintptr_t)&variable) && !sg__process_heap((uintptr_t)&variable));
@@ -121,6 +122,28 @@ START_TEST(memory_of_most_addresses_is_known)
     ck_assert_uint_eq(memory.n, 0);
     sg__process_free(&process);
     free(heap);
+}
+END_TEST
+
+/* Also where the question is not allowed, as for a process of nobody's: memory that ends in the middle is not read in part. */
+START_TEST(memory_is_read_whole_or_not_at_all)
+{
+    enum { PAGE = 4096 };
+    const sg__process ways[] = {{.id = getpid()}, {.id = -1}};
+    const uint64_t start = map(0x3e0000000000, 2 * PAGE, PROT_READ | PROT_WRITE);
+    unsigned char got[16], *there = (unsigned char *)(uintptr_t)(start + PAGE - 8);
+
+    for (unsigned char i = 0; i < 16; i++)
+        there[i] = i + 1;
+    ck_assert(sg__process_read(&ways[_i], (uintptr_t)there, got, 16));
+    ck_assert_mem_eq(got, there, 16);
+    munmap((void *)(uintptr_t)(start + PAGE), PAGE);
+    ck_assert_int_eq(sg__process_ask(&ways[0], start), 1);
+    ck_assert_int_eq(sg__process_ask(&ways[0], start + PAGE), 0);
+    errno = EPERM; /* Of an earlier call. */
+    ck_assert(!sg__process_read(&ways[_i], (uintptr_t)there, got, 16));
+    ck_assert(sg__process_read(&ways[_i], (uintptr_t)there, got, 8));
+    munmap((void *)(uintptr_t)start, PAGE);
 }
 END_TEST
 
@@ -162,6 +185,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, each_number_has_one_entry, 0, 2);
     tcase_add_test(tc, low_memory_is_told_by_the_beginning_of_the_list);
     tcase_add_test(tc, memory_of_most_addresses_is_known);
+    tcase_add_loop_test(tc, memory_is_read_whole_or_not_at_all, 0, 2);
     tcase_add_test(tc, objects_come_and_go);
     return suite;
 }
