@@ -175,32 +175,41 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
         sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNPROVEN, words);
 }
 
+/* All that the step may write to. */
+static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
+{
+    stepgraph_status status;
+
+    if (lane->unpinned[0] != '\0')
+        return sg__fail(STEPGRAPH_ERR_MEMORY,
+                        "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay "
+                        "unproven with STEPGRAPH_LOOP_NO_CHECK: %s",
+                        lane->unpinned);
+    status = sg__loop_save(loop, 2);
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(loop->session);
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__guards_save(loop, lane);
+    if (status == STEPGRAPH_OK)
+        status = poison(loop, lane);
+    sg__leave(loop->session);
+    return status;
+}
+
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
 {
-    stepgraph_status status = lane->unpinned == 0 ? sg__loop_save(loop, 2) : STEPGRAPH_OK, agreed;
-    char held[512], *words = NULL;
-    bool against;
+    stepgraph_status status = save(loop, lane), agreed;
+    const bool against = status == STEPGRAPH_ERR_MEMORY;
     uint32_t worst;
 
     *possible = false;
-    if (lane->unpinned > 0) {
-        words = held;
-        snprintf(held, sizeof held, "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or "
-                 "replay unproven with STEPGRAPH_LOOP_NO_CHECK: %s", lane->unpinned_words);
-    }
-    if (words == NULL && status == STEPGRAPH_OK && (status = sg__enter(loop->session)) == STEPGRAPH_OK) {
-        status = sg__guards_save(loop, lane);
-        if (status == STEPGRAPH_OK)
-            status = poison(loop, lane);
-        sg__leave(loop->session);
-    }
-    if (status != STEPGRAPH_OK && status != STEPGRAPH_ERR_MEMORY)
+    if (status != STEPGRAPH_OK && !against)
         return status;
-    against = words != NULL || status == STEPGRAPH_ERR_MEMORY;
     agreed = sg__loop_agree(loop, SG__ASK_CHECK, against ? 1 : 0, &worst);
     *possible = agreed == STEPGRAPH_OK && worst == 0;
     if (agreed == STEPGRAPH_OK && worst != 0)
-        cannot(loop, lane, against ? words : SG__ANOTHER_RANK);
+        cannot(loop, lane, against ? NULL : SG__ANOTHER_RANK);
     if (!*possible)
         sg__loop_forget(loop);
     return agreed;
@@ -521,9 +530,14 @@ static void put_off(stepgraph_loop *loop, sg__lane *lane, uint64_t changed)
     char words[512] = SG__ANOTHER_RANK;
 
     loop->stats.checks_failed++;
-    if (lane->phase != SG__PHASE_CHECK)
+    if (changed != 0)
+        sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu, step %llu: the check is put off: page-locked memory at 0x%llx has changed meanwhile",
+                loop->name, (unsigned long long)lane->key, (unsigned long long)loop->k, (unsigned long long)changed);
+    if (lane->phase != SG__PHASE_CHECK) {
         lane->until_check = loop->config.check_every;
-    if (lane->phase != SG__PHASE_CHECK || ++lane->put_off < PUT_OFF_MAX)
+        return;
+    }
+    if (++lane->put_off < PUT_OFF_MAX)
         return;
     if (changed != 0)
         snprintf(words, sizeof words, "%.250s; and page-locked memory at 0x%llx changes in each step, so it is used, and a check, which does the step "

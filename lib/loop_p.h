@@ -52,8 +52,7 @@ typedef struct sg__lane {
     stepgraph_audit *audit;
     stepgraph_check *check;
     stepgraph_relax *relax;
-    uint64_t unpinned; /* Addresses that no pin covers and the graph uses, */
-    char unpinned_words[256]; /* and the first of them. */
+    char unpinned[256]; /* The first address that no pin covers and the graph uses; "": there is none. */
 
     /* A comparison was in doubt about differences: the checks decide, whatever the host says. */
     bool suspected;

@@ -184,8 +184,8 @@ static bool in_all(const sg__graph *graphs, size_t n, const sg__graph_word *word
 /* It stands against a check. */
 static void stand(sg__lane *lane, const stepgraph_finding *finding)
 {
-    if (lane->unpinned++ == 0)
-        snprintf(lane->unpinned_words, sizeof lane->unpinned_words, "%.255s", finding->text);
+    if (lane->unpinned[0] == '\0')
+        snprintf(lane->unpinned, sizeof lane->unpinned, "%.255s", finding->text);
 }
 
 /* Memory that a check cannot put back. In doubt it is left over where a recording does not have it, and otherwise the checks tell; but not if it is
@@ -255,7 +255,7 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
     doubts about;
 
     *audit_out = NULL;
-    lane->unpinned = 0;
+    lane->unpinned[0] = '\0';
     if (lane->step->stats.unregistered == 0)
         return STEPGRAPH_OK;
     audit = sg__audit_new(lane->step->audit->title);

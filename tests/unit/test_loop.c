@@ -842,6 +842,7 @@ START_TEST(page_locked_memory_that_the_host_fills_again_puts_checks_off)
 {
     stepgraph_loop_config config = config_with(0);
     float want[N], elsewhere[2];
+    char told[64];
 
     make_locked();
     make_big(want, train_beside_a_loader, elsewhere);
@@ -852,6 +853,8 @@ START_TEST(page_locked_memory_that_the_host_fills_again_puts_checks_off)
     ck_assert_uint_eq(stats_now().checks_identical, 6);
     ck_assert_uint_ge(stats_now().checks_failed, 5);
     ck_assert_uint_le(stats_now().checks_failed, 6);
+    snprintf(told, sizeof told, "is put off: page-locked memory at 0x%llx", (unsigned long long)(uintptr_t)locked[0]);
+    ck_assert_ptr_nonnull(strstr(lines[1], told));
     drop_locked();
     for (int i = 0; i < 2; i++)
         device_drop(moving[i]);
