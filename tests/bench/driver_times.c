@@ -36,7 +36,6 @@ static const char *const names[] = {
     SG__DRIVER_ENTRIES(NAME, NAME)
 #undef NAME
 };
-static CUresult (*find)(const char *, void **, int, cuuint64_t, void *);
 static uint64_t began, all, recordings; /* began: 0 outside of them. */
 static void *driver;
 
@@ -56,11 +55,16 @@ static double us(uint64_t ns)
 static void write_times(void)
 {
     const char *path = getenv("DRIVER_TIMES");
-    FILE *to = path != NULL ? fopen(path, "w") : stderr;
     uint64_t driven = 0;
+    FILE *to;
 
-    if (to == NULL || recordings == 0)
+    if (recordings == 0)
         return;
+    to = path != NULL ? fopen(path, "w") : stderr;
+    if (to == NULL) {
+        perror(path);
+        return;
+    }
     fprintf(to, "%llu recordings ended, %.1f us each\n", (unsigned long long)recordings, us(all));
     for (int i = 0; i < ENTRIES; i++) {
         if (entries[i].n == 0)
@@ -155,6 +159,7 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, cuuint64_t flags, void *status)
 {
+    CUresult (*find)(const char *, void **, int, cuuint64_t, void *);
     void *found = symbol("cuGetProcAddress_v2");
     CUresult code;
 
