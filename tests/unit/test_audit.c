@@ -895,10 +895,9 @@ END_TEST
 
 START_TEST(synchronous_read_that_nobody_counted_is_not_seen)
 {
-    stepgraph_step *step;
+    stepgraph_step *step = training();
     float loss = -1;
 
-    step = training();
     inc(stream, pin, 1);
     CU(MemcpyDtoH(&loss, pin, 4));
     CLEAN(ready(step));

@@ -782,8 +782,7 @@ static void drawn_bytes(unsigned char *to)
 static void drawn_replayed(stepgraph_step *step, unsigned char *to)
 {
     drawn_fill();
-    for (int k = 0; k < 3; k++)
-        OK(stepgraph_step_replay(step));
+    replayed(step, 3);
     drawn_bytes(to);
 }
 
