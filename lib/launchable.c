@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "audit_p.h"
+#include "relax_p.h"
 #include "sets.h"
+#include "tune.h"
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
 uint64_t sg__step_device_bytes(const stepgraph_step *step)
 {
-    uint64_t executables = step->relaxed != NULL ? 2 : 1;
+    uint64_t executables = (step->relaxed != NULL ? 2 : 1) + (step->trying ? step->tuning->n - 1 : 0);
     uint64_t bytes = executables * step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
 
     for (size_t i = 0; i < step->read.n_owned; i++)
@@ -23,6 +25,17 @@ uint64_t sg__step_host_bytes(const stepgraph_step *step)
     return sizeof *step + step->read.n_nodes * sizeof *step->read.nodes +
            step->n_used * (sizeof *step->used + sizeof *step->used_feeds) + step->n_sources * sizeof *step->sources +
            step->allocations.n * sizeof *step->allocations.items + step->n_looks * sizeof *step->looks + sg__table_bytes(step->tables);
+}
+
+stepgraph_status sg__step_check_room(const stepgraph_step *step, uint32_t more, const char *what)
+{
+    uint64_t bytes = more * step->stats.nodes_total * SG__NODE_BYTES, taken = sg__step_device_bytes(step);
+
+    if (step->device_limit == 0 || taken + bytes <= step->device_limit)
+        return STEPGRAPH_OK;
+    return sg__fail(STEPGRAPH_ERR_MEMORY, "step '%s' %s: %u more executable%s would need about %llu bytes of device memory, and %llu are left of the budget",
+                    step->name, what, more, more != 1 ? "s" : "", (unsigned long long)bytes,
+                    (unsigned long long)(step->device_limit > taken ? step->device_limit - taken : 0));
 }
 
 static stepgraph_status check_limit(const stepgraph_step *step)
@@ -127,6 +140,31 @@ static stepgraph_status instantiate(stepgraph_step *step, const sg__rewrite *rew
     return sg__fail_prefix(status == STEPGRAPH_ERR_MEMORY ? STEPGRAPH_ERR_MEMORY : STEPGRAPH_ERR_CAPTURE,
                            "the graph of step '%s' (%llu nodes) cannot be made launchable: ", step->name,
                            (unsigned long long)step->stats.nodes_total);
+}
+
+stepgraph_status sg__step_executable(stepgraph_step *step, CUgraphExec *exec_out)
+{
+    stepgraph_session *session = step->session;
+    stepgraph_status status = STEPGRAPH_OK;
+    sg__rewrite rewrite = {0};
+
+    *exec_out = NULL;
+    if (step->relaxed != NULL)
+        return sg__relax_executable(step, step->relaxed->lanes.edges, step->relaxed->lanes.n_edges, exec_out);
+    if (step->rewritten)
+        status = sg__sets_rewrite_again(step, &rewrite);
+    if (status == STEPGRAPH_OK)
+        status = sg__instantiate(session, launched(step, &rewrite), exec_out);
+    sg__rewrite_close(&rewrite);
+    if (status != STEPGRAPH_OK)
+        return status;
+    SG__CU(session->driver, GraphUpload, *exec_out, session->stream);
+    return STEPGRAPH_OK;
+
+fail:
+    sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)*exec_out);
+    *exec_out = NULL;
+    return status;
 }
 
 /* Lists that will be overwritten by the next recording are fenced by an event. */

@@ -15,6 +15,12 @@
 /* Make step->exec from step->graph, and send the lists of commits. The context is current. */
 stepgraph_status sg__step_make_launchable(stepgraph_step *step);
 
+/* One more executable of the step's nodes, as the one that it replays. The context is current. */
+stepgraph_status sg__step_executable(stepgraph_step *step, CUgraphExec *exec_out);
+
+/* So many more executables beside those that there are must fit into the budget; else "step 's' ", what, and how much is missing. */
+stepgraph_status sg__step_check_room(const stepgraph_step *step, uint32_t more, const char *what);
+
 /* What the live graph takes: device memory, estimated, and the library's host memory. */
 uint64_t sg__step_device_bytes(const stepgraph_step *step);
 uint64_t sg__step_host_bytes(const stepgraph_step *step);

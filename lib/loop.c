@@ -33,6 +33,8 @@ static stepgraph_status read_config(stepgraph_session *session, const stepgraph_
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown loop flags 0x%x", config->flags & ~KNOWN_FLAGS);
     if (config->max_graphs > SG__LANES_MAX)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a loop with %u graphs: at most %u", config->max_graphs, SG__LANES_MAX);
+    if (config->executables > STEPGRAPH_TUNE_MOST)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a loop that tries %u executables: at most %d", config->executables, STEPGRAPH_TUNE_MOST);
     config->warmup_runs = config->warmup_runs != 0 ? config->warmup_runs : WARMUP_DEFAULT;
     config->check_steps = config->check_steps != 0 ? config->check_steps : CHECK_STEPS_DEFAULT;
     config->max_graphs = config->max_graphs != 0 ? config->max_graphs : GRAPHS_DEFAULT;

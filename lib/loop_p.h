@@ -11,6 +11,7 @@
 
 #include <stepgraph/loop.h>
 #include <stepgraph/relax.h>
+#include <stepgraph/tune.h>
 
 #include "check_shot.h"
 #include "step_p.h"

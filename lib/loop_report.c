@@ -30,6 +30,14 @@ static void add_number(sg__text *text, double value)
         sg__text_add(text, " %11.1f", value);
 }
 
+static void add_number_short(sg__text *text, double value)
+{
+    if (value < 0)
+        sg__text_add(text, " -");
+    else
+        sg__text_add(text, " %.1f", value);
+}
+
 static void add_json_number(sg__text *text, const char *name, double value)
 {
     if (value < 0)
@@ -56,6 +64,23 @@ static stepgraph_status text_stages(const sg__lane *lane, sg__text *text)
     return status == STEPGRAPH_ERR_ARGUMENT ? STEPGRAPH_OK : status;
 }
 
+static void text_tuning(const sg__lane *lane, sg__text *text)
+{
+    stepgraph_tuning t = STEPGRAPH_TUNING_INIT;
+
+    if (stepgraph_step_get_tuning(lane->step, &t) != STEPGRAPH_OK || t.executables == 0)
+        return;
+    if (t.done)
+        sg__text_add(text, "  the fastest of %u executables takes %.1f us a replay, the first one", t.executables, t.us[t.chosen]);
+    else
+        sg__text_add(text, "  %u executables are tried, of which the fastest will be kept; so far the first one", t.executables);
+    for (uint32_t i = 0; i < t.executables; i++) {
+        sg__text_add(text, "%s", i == 0 ? "" : i == 1 ? "; the others" : ",");
+        add_number_short(text, t.us[i]);
+    }
+    sg__text_add(text, "\n");
+}
+
 static stepgraph_status text_lane(const sg__lane *lane, sg__text *text)
 {
     stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
@@ -74,6 +99,7 @@ static stepgraph_status text_lane(const sg__lane *lane, sg__text *text)
                      (unsigned long long)sg__step_host_bytes(lane->step));
     if (lane->step->stats.lanes > 0)
         sg__text_add(text, "  relaxed to %llu lanes\n", (unsigned long long)lane->step->stats.lanes);
+    text_tuning(lane, text);
     status = stepgraph_step_get_verdict(lane->step, &v);
     if (status == STEPGRAPH_OK)
         status = text_stages(lane, text);
@@ -156,6 +182,23 @@ static stepgraph_status json_stages(const sg__lane *lane, sg__text *text)
     return status == STEPGRAPH_ERR_ARGUMENT ? STEPGRAPH_OK : status;
 }
 
+static void json_tuning(const sg__lane *lane, sg__text *text)
+{
+    stepgraph_tuning t = STEPGRAPH_TUNING_INIT;
+
+    if (lane->step == NULL || stepgraph_step_get_tuning(lane->step, &t) != STEPGRAPH_OK || t.executables == 0) {
+        sg__text_add(text, ", \"tuning\": null");
+        return;
+    }
+    sg__text_add(text, ", \"tuning\": {\"executables\": %u, \"done\": %s, \"chosen\": %u, \"us\": [", t.executables, t.done ? "true" : "false", t.chosen);
+    for (uint32_t i = 0; i < t.executables; i++)
+        if (t.us[i] < 0)
+            sg__text_add(text, "%snull", i > 0 ? ", " : "");
+        else
+            sg__text_add(text, "%s%.3f", i > 0 ? ", " : "", t.us[i]);
+    sg__text_add(text, "]}");
+}
+
 static stepgraph_status json_lane(const sg__lane *lane, sg__text *text)
 {
     stepgraph_verdict v = STEPGRAPH_VERDICT_INIT;
@@ -175,6 +218,7 @@ static stepgraph_status json_lane(const sg__lane *lane, sg__text *text)
     add_json_number(text, "first_us", lane->first_us);
     sg__text_add(text, ", \"lanes\": %llu, \"relax\": %s", graph ? (unsigned long long)lane->step->stats.lanes : 0,
                  lane->relax != NULL ? stepgraph_relax_json(lane->relax) : "null");
+    json_tuning(lane, text);
     if (lane->step != NULL) {
         status = stepgraph_step_get_verdict(lane->step, &v);
         if (status == STEPGRAPH_OK)

@@ -661,21 +661,9 @@ static stepgraph_status take(relaxing *r, size_t chosen)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* A second executable beside the one that is kept must fit into the budget. */
-static stepgraph_status check_limit(const stepgraph_step *step)
-{
-    uint64_t bytes = step->stats.nodes_total * SG__NODE_BYTES;
-
-    if (step->device_limit == 0 || sg__step_device_bytes(step) + bytes <= step->device_limit)
-        return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_MEMORY, "step '%s' is not relaxed: a second executable would need about %llu bytes of device memory, and %llu are left of the budget",
-                    step->name, (unsigned long long)bytes,
-                    (unsigned long long)(step->device_limit > sg__step_device_bytes(step) ? step->device_limit - sg__step_device_bytes(step) : 0));
-}
-
 static stepgraph_status relax(relaxing *r)
 {
-    stepgraph_status status = check_limit(r->step);
+    stepgraph_status status = sg__step_check_room(r->step, 1, "is not relaxed");
     size_t chosen = 0;
 
     r->ways[0] = (way){.exec = r->step->exec, .identical = -1};
@@ -777,7 +765,7 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
         status = sg__enter(r.session);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(r.session, status);
-    sg__relax_drop(step);
+    sg__step_as_recorded(step);
     r.report = sg__relax_report(step);
     status = r.report != NULL ? relax(&r) : STEPGRAPH_ERR_MEMORY;
     clean_up(&r);
@@ -849,7 +837,7 @@ stepgraph_status stepgraph_step_unrelax(stepgraph_step *step)
         return sg__log_failure(step->session, status);
     status = sg__session_wait(step->session);
     if (status == STEPGRAPH_OK)
-        sg__relax_drop(step);
+        sg__step_as_recorded(step);
     sg__leave(step->session);
     return sg__log_failure(step->session, status);
 }

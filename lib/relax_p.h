@@ -33,7 +33,7 @@ stepgraph_status sg__relax_read_config(const stepgraph_relax_config *given, step
 stepgraph_status sg__relax_note(stepgraph_step *step, const stepgraph_relax_config *config);
 void sg__relax_forget(stepgraph_step *step);
 
-/* Replay as recorded again. Runs in flight come to their end. */
+/* Replay as recorded again; after sg__tune_drop(). Runs in flight come to their end. */
 void sg__relax_drop(stepgraph_step *step);
 
 /* An executable of the step's nodes with these edges instead of the recorded ones. The context is current. */

@@ -10,6 +10,7 @@
 #include "launchable.h"
 #include "relax_p.h"
 #include "structs.h"
+#include "tune.h"
 
 /* Adopted memory is looked at this often where the host does not say; where there is more of it than this, once in as many replays as there are
  * allocations, so that a replay pays for one look, less than 0.1 us, on average. */
@@ -158,6 +159,12 @@ stepgraph_status stepgraph_step_begin(stepgraph_session *session, const stepgrap
 
 /* ---- dropping what a step holds ---------------------------------------------------------------------------------- */
 
+void sg__step_as_recorded(stepgraph_step *step)
+{
+    sg__tune_drop(step);
+    sg__relax_drop(step);
+}
+
 /* Forget the graph. Replays in flight are waited for unless something records, when the graveyard keeps what they use. */
 static void drop_graph(stepgraph_step *step)
 {
@@ -169,7 +176,7 @@ static void drop_graph(stepgraph_step *step)
         idle = sg__session_wait(session) == STEPGRAPH_OK;
         sg__leave(session);
     }
-    sg__relax_drop(step);
+    sg__step_as_recorded(step);
     sg__relax_forget(step);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->exec);
     sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)step->spare);
@@ -529,6 +536,23 @@ fail:
     return status;
 }
 
+static stepgraph_status launch_as_wanted(stepgraph_step *step)
+{
+    return step->stages.timing ? launch_timed(step) : launch(step);
+}
+
+/* By one of several executables, to see how long it takes. */
+static stepgraph_status launch_trying(stepgraph_step *step)
+{
+    stepgraph_status status;
+
+    sg__tune_before(step);
+    status = launch_as_wanted(step);
+    if (status == STEPGRAPH_OK)
+        sg__tune_after(step);
+    return status;
+}
+
 stepgraph_status stepgraph_step_replay(stepgraph_step *step)
 {
     stepgraph_session *session;
@@ -554,7 +578,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 
-    status = step->stages.timing ? launch_timed(step) : launch(step);
+    status = step->trying ? launch_trying(step) : launch_as_wanted(step);
     if (status != STEPGRAPH_OK) {
         sg__fail_prefix(status, "step '%s', replay %llu: ", step->name, (unsigned long long)step->stats.replays + 1);
         return sg__step_fail(step, status);
@@ -580,7 +604,7 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step)
 
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to)
 {
-    sg__relax_drop(from);
+    sg__step_as_recorded(from);
     to->spare = from->exec;
     to->rewritten = from->rewritten;
     from->exec = NULL;
@@ -595,7 +619,7 @@ stepgraph_status sg__step_record_again(stepgraph_step *step)
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    sg__relax_drop(step); /* Only what has the recorded edges is updated by the next recording. */
+    sg__step_as_recorded(step); /* Only what has the recorded edges is updated by the next recording. */
     exec = step->exec != NULL ? step->exec : step->spare;
     status = sg__step_lists_again(step);
     sg__leave(session);

@@ -32,6 +32,7 @@ struct stepgraph_step {
     size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
     uint32_t flags;
     stepgraph_state state;
+    bool trying;        /* Replays tell which executable is the fastest. */
     bool not_run;       /* Recorded and never replayed: the step that was recorded is not done. */
     bool outputs_stale; /* And nothing else has run since. */
     sg__stages stages;
@@ -55,6 +56,7 @@ struct stepgraph_step {
     /* The graph. */
     CUgraph graph;
     struct sg__relaxed *relaxed; /* What it was made from, if it was relaxed, and the one as recorded; NULL: it is that. */
+    struct sg__tuning *tuning;   /* Its executables, while step->trying, and what was found; NULL: nobody asked. */
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
@@ -91,6 +93,9 @@ stepgraph_status sg__step_record_again(stepgraph_step *step);
 
 /* The next recording of `to` updates the executable of `from`, which is not launched any more. Both stay in their states. */
 void sg__step_pass_executable(stepgraph_step *from, stepgraph_step *to);
+
+/* Of all executables only that of the recording is left, with its edges. Runs of the others come to their end. */
+void sg__step_as_recorded(stepgraph_step *step);
 
 /* Destroy the spare executable, after what runs of it. The context is current. */
 stepgraph_status sg__step_drop_spare(stepgraph_step *step);

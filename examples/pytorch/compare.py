@@ -49,7 +49,7 @@ from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
 SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 16, "small": 256, "gpt2": 512}
-SETTLED = 25  # Steps after which a loop replays
+SETTLED = 60  # Steps after which a loop replays, and knows the fastest of its executables
 
 
 class Task:

@@ -23,6 +23,7 @@
 #include "relax.h"
 #include "session.h"
 #include "step.h"
+#include "tune.h"
 #include "verify.h"
 
 #endif

@@ -54,6 +54,7 @@ static void open_loop(struct turns *t, unsigned nodes, unsigned keys, bool moves
 
     *t = (struct turns){.nodes = nodes, .keys = keys, .moves = moves, .value = 1, .turn = STEPGRAPH_TURN_INIT};
     config.flags = flags | STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.executables = 1; /* The only one that is measured. */
     t->state = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4, "state");
     OK(stepgraph_loop_create(session, &config, &t->loop));
     for (unsigned i = 0; i < 42 * keys; i++) {

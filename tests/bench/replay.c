@@ -1,6 +1,6 @@
 /*
  * Host time of stepgraph_step_replay() over cuGraphLaunch of the same graph: by nodes, with feeds, with adopted pins that are looked at
- * every 64 replays, and the first replay against later ones. Device time of executables that were updated in place.
+ * every 64 replays, and the first replay against later ones. Device time of executables that were updated in place. What tuning takes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -503,10 +503,105 @@ static void updated(void)
     }
 }
 
+/* ---- tuning ----------------------------------------------------------------------------------------------------------- */
+
+enum { TRIED = 4, TRIED_MOST = STEPGRAPH_TUNE_MOST, TIMED_BURST = 64 };
+
+struct tuning {
+    struct replay replay;
+    CUgraph graph;
+    CUgraphExec execs[TRIED - 1]; /* NULL: not made yet. */
+    CUevent events[2 * TIMED_BURST];
+};
+
+/* Including the end of those that were tried before. */
+static double tune(void *user)
+{
+    const struct tuning *t = user;
+    double start = bench_now_us();
+
+    OK(stepgraph_step_tune(t->replay.step, TRIED));
+    return bench_now_us() - start;
+}
+
+static double instantiate_as_many(void *user)
+{
+    struct tuning *t = user;
+    double start = bench_now_us();
+
+    for (int i = 0; i < TRIED - 1; i++) {
+        if (t->execs[i] != NULL)
+            CU(GraphExecDestroy(t->execs[i]));
+        t->execs[i] = bench_instantiate(t->graph);
+        CU(GraphUpload(t->execs[i], stream));
+    }
+    return bench_now_us() - start;
+}
+
+static double replay_timed(void *user)
+{
+    const struct tuning *t = user;
+    double start, us;
+
+    OK(stepgraph_step_tune(t->replay.step, TRIED_MOST));
+    bench_sync();
+    start = bench_now_us();
+    for (int i = 0; i < TIMED_BURST; i++)
+        OK(stepgraph_step_replay(t->replay.step));
+    us = (bench_now_us() - start) / TIMED_BURST;
+    bench_sync();
+    return us;
+}
+
+static double launch_timed(void *user)
+{
+    const struct tuning *t = user;
+    double start = bench_now_us(), us;
+
+    for (int i = 0; i < TIMED_BURST; i++) {
+        CU(EventRecord(t->events[2 * i], stream));
+        CU(GraphLaunch(t->replay.exec, stream));
+        CU(EventRecord(t->events[2 * i + 1], stream));
+    }
+    us = (bench_now_us() - start) / TIMED_BURST;
+    bench_sync();
+    return us;
+}
+
+static void tuning(void)
+{
+    static const unsigned sizes[] = { 100, 1000 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct tuning t = { 0 };
+        bench_pair pair;
+        if (bench_skips(sizes[i], 1000))
+            continue;
+        open_step(&t.replay, sizes[i]);
+        t.graph = bench_capture_raw(stepgraph_pin_address(t.replay.state), sizes[i]);
+        for (int k = 0; k < 2 * TIMED_BURST; k++)
+            CU(EventCreate(&t.events[k], CU_EVENT_DEFAULT));
+        pair = bench_alternate(tune, instantiate_as_many, &t, 200);
+        bench_add("tuning", sizes[i], "us", &pair, BENCH_NO_TARGET, 0, sizes[i] == 1000, "%d more executables of %u nodes, to be tried / made", TRIED - 1,
+                  sizes[i]);
+        pair = bench_alternate(replay_timed, launch_timed, &t, 200);
+        bench_add("replay while tuning", sizes[i], "us", &pair, BENCH_NO_TARGET, 0, sizes[i] == 1000, "a replay of %u nodes that tells / launch and two events",
+                  sizes[i]);
+        bench_sync();
+        for (int k = 0; k < 2 * TIMED_BURST; k++)
+            CU(EventDestroy(t.events[k]));
+        for (int k = 0; k < TRIED - 1; k++)
+            CU(GraphExecDestroy(t.execs[k]));
+        CU(GraphDestroy(t.graph));
+        close_step(&t.replay);
+    }
+}
+
 static void measure(void)
 {
     by_nodes();
     updated();
+    tuning();
     by_feeds();
     by_adopted();
     first_and_later();
@@ -527,6 +622,21 @@ static void check_work(void)
     for (int i = 0; i < 200; i++)
         OK(stepgraph_step_replay(r.step));
     WORK_IS("200 replays, liveness checks included", 0, 0, { "cuCtxGetId", 200 }, { "cuGraphLaunch", 200 });
+    bench_sync();
+
+    /* Two executables are tried, five replays by each. */
+    OK(stepgraph_step_tune(r.step, 2));
+    bench_work_begin();
+    for (int i = 0; i < 10; i++) {
+        OK(stepgraph_step_replay(r.step));
+        bench_sync();
+    }
+    WORK_IS("10 replays that tell which executable is faster", 0, 0, { "cuCtxGetId", 10 }, { "cuGraphLaunch", 10 }, { "cuEventRecord", 20 },
+            { "cuEventElapsedTime", 9 }, { "cuCtxPushCurrent", 10 }, { "cuCtxPopCurrent", 10 }, { "cuStreamSynchronize", 10 });
+    OK(stepgraph_step_replay(r.step));
+    bench_work_begin();
+    OK(stepgraph_step_replay(r.step));
+    WORK_IS("a replay by the faster one", 0, 0, { "cuCtxGetId", 1 }, { "cuGraphLaunch", 1 });
     bench_sync();
 
     make_feeds(&r, 100);

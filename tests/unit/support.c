@@ -15,6 +15,7 @@ static unsigned skipped;
 static void (*control_fail)(const char *, unsigned, int);
 static unsigned long (*control_calls)(const char *);
 static void (*control_seed)(unsigned long long seed);
+static void (*control_exec_delays)(const unsigned long long *ns, unsigned n);
 static const char *failing[64]; /* Entries that may still be set to fail. Names are literals. */
 static unsigned failing_count;
 
@@ -40,6 +41,7 @@ static void find_controls(void)
     *(void **)&control_fail = dlsym(driver, "cusim_fail");
     *(void **)&control_calls = dlsym(driver, "cusim_calls");
     *(void **)&control_seed = dlsym(driver, "cusim_set_seed");
+    *(void **)&control_exec_delays = dlsym(driver, "cusim_set_executable_delays");
 }
 
 int unit_has_controls(void)
@@ -61,6 +63,12 @@ void no_driver_fails(void)
 {
     while (failing_count)
         control_fail(failing[--failing_count], 0, 0);
+}
+
+void driver_exec_delays(const unsigned long long *ns, unsigned n)
+{
+    if (unit_has_controls())
+        control_exec_delays(ns, n);
 }
 
 void driver_seed(unsigned long long seed)

@@ -82,6 +82,7 @@ int unit_has_controls(void);
 void driver_fails(const char *entry, unsigned nth, int code); /* The nth call from now fails with this code; nth 0: none does. */
 void no_driver_fails(void);                                   /* Takes all of these back. */
 unsigned long driver_calls(const char *entry);                /* Calls of this entry so far. */
+void driver_exec_delays(const unsigned long long *ns, unsigned n); /* Launches of the next executables that are made take so much longer. */
 void driver_seed(unsigned long long seed); /* What has no order runs in one that is drawn; 0: as it comes. Until the end of the test. */
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */

@@ -436,6 +436,8 @@ struct CUstream_st {
 CUresult cs_stream(CUstream handle, CUstream *out);
 /* Hand work to a stream: queue it, or record it when the stream captures. Takes the work over whatever happens. */
 CUresult cs_submit(CUstream stream, struct cs_work *work);
+/* Let time pass; without the lock. Ends early with the process. */
+void cs_delay(uint64_t ns);
 /* Queue only. `fence_out`, if given, is the caller's. */
 void cs_enqueue(CUstream stream, struct cs_work *work, struct cs_fence *extra_wait, struct cs_fence **fence_out);
 /* Where synchronous calls run: the legacy stream, or the thread's own in the per-thread forms. Refuses what captures forbid. */
@@ -614,6 +616,7 @@ struct CUgraphExec_st {
     struct cs_program *program;
     struct cs_fence *last;
     struct cs_user_ref *users;
+    uint64_t delay_ns;
     int launches;
     bool dead;
 };
@@ -697,6 +700,9 @@ void cs_users_run_due(void);
 
 enum cs_policy { CS_REUSE, CS_NEVER, CS_MOVE };
 
+/* Executables that can be told beforehand to be slow. */
+#define CS_EXEC_DELAYS 64
+
 struct cs_global {
     pthread_mutex_t lock;
     pthread_cond_t done;
@@ -708,6 +714,8 @@ struct cs_global {
     enum cs_races races;
     unsigned long findings;
     uint64_t seed, delay_ns;
+    uint64_t exec_delays_ns[CS_EXEC_DELAYS]; /* Of the next executables that are made, */
+    unsigned exec_delays;                    /* so many. */
     unsigned waiting;    /* Threads of the program that wait for work. */
     unsigned long calls; /* Counted while there is a seed. */
     uint64_t last_op;

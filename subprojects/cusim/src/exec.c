@@ -295,6 +295,10 @@ CUresult cs_exec_make(CUgraph g, unsigned long long flags, CUgraphExec *out, CUg
     x->source_id = g->id;
     x->users = x->graph->users;
     x->graph->users = NULL;
+    if (cs.exec_delays > 0) {
+        x->delay_ns = cs.exec_delays_ns[0];
+        memmove(cs.exec_delays_ns, cs.exec_delays_ns + 1, --cs.exec_delays * sizeof *cs.exec_delays_ns);
+    }
     g->executables++;
     cs_handle_add(x, CS_EXEC);
     *out = x;
@@ -597,6 +601,8 @@ static void walk(void *data)
 
 void cs_launch_run(struct cs_launch *l)
 {
+    if (l->exec->delay_ns)
+        cs_delay(l->exec->delay_ns);
     if (cs_run_guarded(walk, l))
         return;
     pthread_mutex_lock(&cs.lock);

@@ -315,3 +315,13 @@ CS_EXPORT int cusim_set_stream_delay(void *stream, unsigned long long ns)
     pthread_mutex_unlock(&cs.lock);
     return result;
 }
+
+CS_EXPORT void cusim_set_executable_delays(const unsigned long long *ns, unsigned n)
+{
+    cs_configure();
+    pthread_mutex_lock(&cs.lock);
+    cs.exec_delays = n < CS_EXEC_DELAYS ? n : CS_EXEC_DELAYS;
+    for (unsigned i = 0; i < cs.exec_delays; i++)
+        cs.exec_delays_ns[i] = ns[i];
+    pthread_mutex_unlock(&cs.lock);
+}

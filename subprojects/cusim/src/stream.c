@@ -47,8 +47,8 @@ static void op_finish(CUstream s, struct cs_op *op)
     free(op);
 }
 
-/* Slow streams; without the lock. */
-static void delay(uint64_t ns)
+
+void cs_delay(uint64_t ns)
 {
     uint64_t until = cs_now() + ns;
 
@@ -83,7 +83,7 @@ static void *worker(void *arg)
         uint64_t ns = s->delay_ns ? s->delay_ns : cs.delay_ns;
         if (ns && op->work.type != CS_WORK_NOTHING) {
             pthread_mutex_unlock(&cs.lock);
-            delay(ns);
+            cs_delay(ns);
             pthread_mutex_lock(&cs.lock);
         }
         cs_turn_take(s);

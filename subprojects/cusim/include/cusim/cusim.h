@@ -90,6 +90,12 @@ void cusim_set_delay(unsigned long long ns);
 /** Make one stream slow: the time before each of its operations, in place of cusim_set_delay(). -1: not a created stream. */
 int cusim_set_stream_delay(void *stream, unsigned long long ns);
 
+/**
+ * Make the next executables slow: each launch of the i-th that is made from now on takes ns[i] longer, for i < n, at most 64. On a card executables of
+ * one graph differ in the time they take, each always by as much.
+ */
+void cusim_set_executable_delays(const unsigned long long *ns, unsigned n);
+
 #ifdef __cplusplus
 }
 #endif
