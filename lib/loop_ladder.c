@@ -8,8 +8,6 @@
 
 /* Turns that record again before the clock has its say. */
 #define CLOCK_SAMPLES 16u
-/* Where the device takes longer for a node, on average, executables hardly differ. */
-#define SHORT_NODE_US 10.0
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
@@ -336,31 +334,14 @@ stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane)
     return status;
 }
 
-/* Whether times mean anything. */
-static bool has_clock(const stepgraph_loop *loop)
+bool sg__loop_has_clock(const stepgraph_loop *loop)
 {
     return loop->session->info.software == 0 || (loop->config.flags & STEPGRAPH_LOOP_SOFTWARE_CLOCK) != 0;
 }
 
 static bool by_clock(const stepgraph_loop *loop)
 {
-    return (loop->config.flags & STEPGRAPH_LOOP_IGNORE_CLOCK) == 0 && has_clock(loop);
-}
-
-/* Replays go on, and from now on they tell which executable is the fastest. Without it they are no less right. */
-static void tune(stepgraph_loop *loop, sg__lane *lane, double replay_us)
-{
-    const uint64_t nodes = lane->step->stats.nodes_total;
-    stepgraph_error_info why;
-
-    if (loop->config.executables == 1 || !has_clock(loop) || (loop->config.executables == 0 && replay_us >= SHORT_NODE_US * (double)nodes))
-        return;
-    if (stepgraph_step_tune(lane->step, loop->config.executables) == STEPGRAPH_OK)
-        return;
-    sg__error_get(&why);
-    sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu: its first executable is replayed, others were not tried: %s", loop->name,
-            (unsigned long long)lane->key, why.message);
-    sg__error_clear();
+    return (loop->config.flags & STEPGRAPH_LOOP_IGNORE_CLOCK) == 0 && sg__loop_has_clock(loop);
 }
 
 /* The clock has spoken: back to launches, if on any rank it has so. */
@@ -408,7 +389,7 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
         status = slower(loop, lane, v.rule_time == 0, words);
     }
     if (status == STEPGRAPH_OK && lane->phase == SG__PHASE_REPLAY)
-        tune(loop, lane, v.device_us_replay);
+        sg__lane_tune(loop, lane, v.device_us_replay);
     return status;
 }
 

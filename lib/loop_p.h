@@ -4,7 +4,7 @@
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
  * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers; loop_relax.c relaxes
- * what was proven; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -208,6 +208,8 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
 /* After an update that the driver refused, or did not. */
 stepgraph_status sg__lane_updated(stepgraph_loop *loop, sg__lane *lane);
+/* Whether times mean anything. */
+bool sg__loop_has_clock(const stepgraph_loop *loop);
 /* Proven: from here on it is replayed. */
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 
@@ -250,6 +252,9 @@ void sg__lane_note(stepgraph_loop *loop, sg__lane *lane);
 bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane);
 /* A check found other results. True: the graph was relaxed, and is now as it was recorded, to be proven again. */
 bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, const char *words);
+
+/* loop_tune.c: the verdict is known, and the lane is replayed. Replays of it go on, and from now on may tell which executable is the fastest. */
+void sg__lane_tune(stepgraph_loop *loop, sg__lane *lane, double replay_us);
 
 /* loop_stats.c */
 uint64_t sg__loop_now_ns(void);

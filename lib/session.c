@@ -202,20 +202,27 @@ stepgraph_status sg__session_wait(stepgraph_session *session)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuStreamSynchronize", code);
 }
 
-stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes)
+stepgraph_status sg__device_left(const stepgraph_session *session, uint64_t *bytes)
 {
     size_t left = 0, total = 0;
-    stepgraph_status status;
+    CUresult code = session->driver->MemGetInfo(&left, &total);
 
-    SG__CU(session->driver, MemGetInfo, &left, &total);
+    *bytes = left;
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuMemGetInfo", code);
+}
+
+stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes)
+{
+    uint64_t left;
+    stepgraph_status status = sg__device_left(session, &left);
+
+    if (status != STEPGRAPH_OK)
+        return status;
     if (*device_bytes == 0)
         *device_bytes = left / 2;
     if (*host_bytes == 0)
         *host_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
     return STEPGRAPH_OK;
-
-fail:
-    return status;
 }
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...)

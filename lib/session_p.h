@@ -146,6 +146,9 @@ stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint6
 stepgraph_status sg__own_alloc(stepgraph_session *session, CUdeviceptr *address, uint64_t bytes);
 void sg__own_free(stepgraph_session *session, CUdeviceptr address);
 
+/* Device memory that is free. The context is current. */
+stepgraph_status sg__device_left(const stepgraph_session *session, uint64_t *bytes);
+
 /* Memory for snapshots: those limits that are 0 become half of what is free. The context is current. */
 stepgraph_status sg__snapshot_limits(const stepgraph_session *session, uint64_t *device_bytes, uint64_t *host_bytes);
 

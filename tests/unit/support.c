@@ -15,6 +15,7 @@ static unsigned skipped;
 static void (*control_fail)(const char *, unsigned, int);
 static unsigned long (*control_calls)(const char *);
 static void (*control_seed)(unsigned long long seed);
+static void (*control_memory)(unsigned long long bytes);
 static void (*control_exec_delays)(const unsigned long long *ns, unsigned n);
 static const char *failing[64]; /* Entries that may still be set to fail. Names are literals. */
 static unsigned failing_count;
@@ -41,6 +42,7 @@ static void find_controls(void)
     *(void **)&control_fail = dlsym(driver, "cusim_fail");
     *(void **)&control_calls = dlsym(driver, "cusim_calls");
     *(void **)&control_seed = dlsym(driver, "cusim_set_seed");
+    *(void **)&control_memory = dlsym(driver, "cusim_set_memory");
     *(void **)&control_exec_delays = dlsym(driver, "cusim_set_executable_delays");
 }
 
@@ -69,6 +71,12 @@ void driver_exec_delays(const unsigned long long *ns, unsigned n)
 {
     if (unit_has_controls())
         control_exec_delays(ns, n);
+}
+
+void driver_memory(unsigned long long bytes)
+{
+    if (unit_has_controls())
+        control_memory(bytes);
 }
 
 void driver_seed(unsigned long long seed)
@@ -277,6 +285,8 @@ static void teardown(void)
     unit_leaves_objects(0);
     no_driver_fails();
     driver_seed(0);
+    driver_exec_delays(NULL, 0);
+    driver_memory(16ull << 30);
     while ((item = next_kept(STEPS)))
         stepgraph_step_destroy(item);
     while ((item = next_kept(PINS)))

@@ -83,6 +83,7 @@ void driver_fails(const char *entry, unsigned nth, int code); /* The nth call fr
 void no_driver_fails(void);                                   /* Takes all of these back. */
 unsigned long driver_calls(const char *entry);                /* Calls of this entry so far. */
 void driver_exec_delays(const unsigned long long *ns, unsigned n); /* Launches of the next executables that are made take so much longer. */
+void driver_memory(unsigned long long bytes); /* So much has the device; 16 GiB again after the test. */
 void driver_seed(unsigned long long seed); /* What has no order runs in one that is drawn; 0: as it comes. Until the end of the test. */
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */

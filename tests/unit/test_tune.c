@@ -45,7 +45,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    driver_exec_delays(NULL, 0);
     stepgraph_loop_destroy(loop);
     loop = NULL;
 }
@@ -551,6 +550,20 @@ START_TEST(loop_without_room_goes_on_with_its_first)
 }
 END_TEST
 
+/* Unasked it takes nothing that the host could miss. */
+START_TEST(loop_leaves_memory_to_its_host)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? 0 : 4);
+    const char *report;
+
+    driver_memory(2 << 20);
+    repeats = 10;
+    report = looped(&config, 60);
+    ck_assert_msg((strstr(report, "the fastest of 4") != NULL) == (_i != 0), "%s", report);
+    ck_assert_int_eq(said("they would take more than 1 % of the"), _i == 0);
+}
+END_TEST
+
 START_TEST(loop_refuses_too_many)
 {
     stepgraph_loop_config config = config_with(17);
@@ -586,6 +599,7 @@ static Suite *make(void)
     add_controlled_loop_test(loops, loop_tries_four_where_nodes_are_short, 0, 2);
     add_controlled_loop_test(loops, loop_tries_none, 0, 2);
     tcase_add_test(loops, loop_without_room_goes_on_with_its_first);
+    add_controlled_loop_test(loops, loop_leaves_memory_to_its_host, 0, 2);
     tcase_add_test(loops, loop_refuses_too_many);
     return suite;
 }
