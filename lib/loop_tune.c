@@ -2,31 +2,34 @@
 #include "launchable.h"
 #include "loop_p.h"
 
-#define EXECUTABLES_DEFAULT 4u
 /* Where the device takes longer for a node, on average, executables hardly differ. */
 #define SHORT_NODE_US 10.0
 /* The driver keeps what executables took. Of what is free it must be less than this part, where the host has not asked for it. */
-#define SMALL_PART 100u
+#define SMALL_PART 512u
 
-/* Unasked: whether it gains something, at a price that nobody notices. */
-static stepgraph_status is_worth_while(const stepgraph_loop *loop, const sg__lane *lane, double replay_us, bool *yes)
+/* Unasked: how many, if it gains something, at a price that nobody notices. 1: none but the first. */
+static stepgraph_status how_many(const stepgraph_loop *loop, const sg__lane *lane, double replay_us, uint32_t *executables)
 {
     const uint64_t nodes = lane->step->stats.nodes_total;
-    uint64_t left;
+    uint64_t left, more;
     stepgraph_status status;
 
-    *yes = replay_us < SHORT_NODE_US * (double)nodes;
-    if (!*yes)
+    *executables = 1;
+    if (replay_us >= SHORT_NODE_US * (double)nodes)
         return STEPGRAPH_OK;
     status = sg__enter(loop->session);
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__device_left(loop->session, &left);
     sg__leave(loop->session);
-    if (status == STEPGRAPH_OK && (EXECUTABLES_DEFAULT - 1) * nodes * SG__NODE_BYTES > left / SMALL_PART)
-        return sg__fail(STEPGRAPH_ERR_MEMORY, "they would take more than %.0f %% of the %llu bytes of device memory that are free", 100.0 / SMALL_PART,
+    if (status != STEPGRAPH_OK)
+        return status;
+    more = left / SMALL_PART / (nodes * SG__NODE_BYTES);
+    if (more == 0)
+        return sg__fail(STEPGRAPH_ERR_MEMORY, "one more would take more than 1/%u of the %llu bytes of device memory that are free", SMALL_PART,
                         (unsigned long long)left);
-    return status;
+    *executables = more < STEPGRAPH_TUNE_MOST ? 1 + (uint32_t)more : STEPGRAPH_TUNE_MOST;
+    return STEPGRAPH_OK;
 }
 
 void sg__lane_tune(stepgraph_loop *loop, sg__lane *lane, double replay_us)
@@ -34,15 +37,12 @@ void sg__lane_tune(stepgraph_loop *loop, sg__lane *lane, double replay_us)
     uint32_t executables = loop->config.executables;
     stepgraph_status status = STEPGRAPH_OK;
     stepgraph_error_info why;
-    bool yes = true;
 
     if (executables == 1 || !sg__loop_has_clock(loop))
         return;
-    if (executables == 0) {
-        executables = EXECUTABLES_DEFAULT;
-        status = is_worth_while(loop, lane, replay_us, &yes);
-    }
-    if (status == STEPGRAPH_OK && yes)
+    if (executables == 0)
+        status = how_many(loop, lane, replay_us, &executables);
+    if (status == STEPGRAPH_OK && executables > 1)
         status = stepgraph_step_tune(lane->step, executables);
     if (status == STEPGRAPH_OK)
         return;

@@ -5,8 +5,6 @@
 #include "launchable.h"
 #include "structs.h"
 
-#define EXECUTABLES_DEFAULT 4u
-
 /* ---- the end of it ----------------------------------------------------------------------------------------------- */
 
 /* Only one executable is left, and step->exec is it. */
@@ -57,12 +55,12 @@ static void choose(stepgraph_step *step)
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
-/* Take the times of what is over. The context is current. */
+/* Take the times of what is over, when all were launched: each question costs the host a microsecond. The context is current. */
 static stepgraph_status take_times(stepgraph_step *step)
 {
     sg__tuning *tuning = step->tuning;
 
-    while (tuning->timed < tuning->launched) {
+    while (tuning->launched == tuning->launches && tuning->timed < tuning->launched) {
         float ms;
         CUresult code = step->session->driver->EventElapsedTime(&ms, tuning->starts[tuning->timed], tuning->ends[tuning->timed]);
         if (code == CUDA_ERROR_NOT_READY)
@@ -164,7 +162,7 @@ stepgraph_status stepgraph_step_tune(stepgraph_step *step, uint32_t executables)
     if (step == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stepgraph_step_tune(): the step is NULL");
     if (executables == 0)
-        executables = EXECUTABLES_DEFAULT;
+        executables = STEPGRAPH_TUNE_MOST;
     if (executables < 2 || executables > STEPGRAPH_TUNE_MOST)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s' cannot be tuned with %u executables: 2 to %d can be tried", step->name, executables,
                         STEPGRAPH_TUNE_MOST);

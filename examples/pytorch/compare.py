@@ -49,7 +49,7 @@ from trainer import Buffers, Functional, WithOptimizer, batches, schedule
 
 OPTIMIZERS = ("forloop", "foreach", "fused", "functional")
 SEED, ROUNDS, SINGLE, QUARANTINE = 77, 5, 15, {"tiny": 16, "small": 256, "gpt2": 512}
-SETTLED = 60  # Steps after which a loop replays, and knows the fastest of its executables
+SETTLED = 120  # Steps after which a loop replays, and knows the fastest of its executables
 
 
 class Task:
@@ -318,9 +318,16 @@ def measure(task, names, instances):
             made[name, i] = WAYS[name](task)
             run(made[name, i], SETTLED)
     clean()
+    k = task.steps
+    for way in ways.values():
+        if way.recorder is not None:
+            with way.around():
+                for i in range(SETTLED):
+                    way.step(k + i)
+    k += SETTLED
 
     # Back to back, in turns, so that a card that slows down slows all of them
-    steps, taken, k = {}, {one: [] for one in made}, task.steps
+    steps, taken = {}, {one: [] for one in made}
     for turn in range(ROUNDS + 1):
         for one, way in made.items():
             count = steps.get(one, 3)
