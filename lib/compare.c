@@ -227,6 +227,8 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
          "record again for each such value, or make it the same in every step" IN_DOUBT},
         {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
          "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
+    static const char in_a_struct[] = "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device; if it is read by none, say so with "
+                                      "stepgraph_session_set_unread()";
     const sg__weight weight = may_be_unset(c, x) && !is_told_by_step(c, x->d) ? SG__DOUBTFUL : weight_of(c, x->d);
     stepgraph_status status;
     sg__finding *f;
@@ -234,7 +236,9 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
     status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, weight, x, &f);
     if (f == NULL)
         return status;
-    f->advice = advice[x->d->place == SG__WORD_ARGUMENT][weight == SG__DOUBTFUL];
+    f->advice = x->d->place == SG__WORD_ARGUMENT && weight != SG__DOUBTFUL && in_struct(x->d) && x->d->extent <= SG__MASKED_MOST
+                    ? in_a_struct
+                    : advice[x->d->place == SG__WORD_ARGUMENT][weight == SG__DOUBTFUL];
     if (whole != NULL) {
         f->half = true;
         f->whole[0] = whole->values[0];

@@ -38,37 +38,10 @@ typedef struct survey {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-bool sg__name_fits(const char *pattern, const char *name)
-{
-    const char *star = NULL, *behind = NULL;
-
-    while (*name != '\0')
-        if (*pattern == '*') {
-            star = ++pattern;
-            behind = name;
-        } else if (*pattern == '?' || *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star != NULL) { /* Let the last star stand for one character more. */
-            pattern = star;
-            name = ++behind;
-        } else {
-            return false;
-        }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
-static bool fits(const sg__layout *layout, const char *pattern)
-{
-    return sg__name_fits(pattern, sg__name_raw(layout->name)) || sg__name_fits(pattern, sg__name_whole(layout->name));
-}
-
 static bool fits_any(const sg__layout *layout, const stepgraph_relax_kernel *kernels, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (fits(layout, kernels[i].pattern))
+        if (sg__layout_fits(layout, kernels[i].pattern))
             return true;
     return false;
 }
@@ -99,7 +72,7 @@ static const habit *habit_of(survey *s, const sg__layout *layout)
         h->collective = is_collective(s, layout);
         h->barrier = fits_any(layout, s->config->barriers, s->config->n_barriers);
         for (uint32_t i = 0; i < s->config->n_reads; i++)
-            if (fits(layout, s->config->reads[i].pattern))
+            if (sg__layout_fits(layout, s->config->reads[i].pattern))
                 for (uint32_t k = 0; k < layout->n; k++)
                     h->reads[k] |= s->config->reads[i].argument == k || s->config->reads[i].argument == UINT32_MAX;
     }

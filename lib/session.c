@@ -396,6 +396,7 @@ static void release(stepgraph_session *session)
         sg__banks_free(session);
     }
     sg__arenas_free(session);
+    sg__unreads_free(&session->unread);
     free(session->pins);
     free(session->extents);
     sg__names_free(&session->names);

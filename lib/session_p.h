@@ -11,6 +11,7 @@
 
 #include "driver/driver.h"
 #include "error.h"
+#include "graph/layout.h"
 #include "kernels/kernels.h"
 #include "names.h"
 #include "process.h"
@@ -75,6 +76,7 @@ struct stepgraph_session {
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
     sg__allocations own;  /* Device memory that the library keeps to itself: nothing of the host's is there. */
+    sg__unreads unread;   /* Bytes of arguments that no kernel reads, as the host says. */
     sg__process process;  /* As it was when a comparison asked last. */
 
     /* Feeds. */

@@ -188,6 +188,36 @@ typedef struct stepgraph_audit_config {
 STEPGRAPH_API stepgraph_status stepgraph_audit_record(stepgraph_session *session, const stepgraph_audit_config *config,
                                                       stepgraph_audit **audit_out);
 
+/** Bytes of an argument that its kernel does not read: what stands there is no part of the step. */
+typedef struct stepgraph_unread {
+    const char *pattern;     /**< Of the kernel's name, mangled or readable; `*` stands for any characters, `?` for one. */
+    uint32_t argument;       /**< Index of the argument. UINT32_MAX: any. */
+    uint32_t argument_bytes; /**< Only arguments of exactly this size, 1 to 256. */
+    uint32_t offset;         /**< The first of the bytes, from the beginning of the argument. */
+    uint32_t bytes;          /**< How many. */
+    uint32_t reserved;       /**< 0. */
+} stepgraph_unread;
+
+/**
+ * Say which bytes of arguments no kernel reads, where the host leaves there what the stack or the heap held: the audit, comparisons and relaxing take
+ * them for 0 from the next stepgraph_step_end() on.
+ *
+ * For what a comparison accuses as a changing value although nobody reads it, as the indices in the indexers of CuPy, which its kernels set
+ * themselves. It is the caller's word: a value that is read after all is then frozen by a replay, and only a check can see it. Small padding
+ * and large structs need no word, see the manual's page about the audit.
+ *
+ * @param[in] session  Its recordings.
+ * @param[in] unread   Copied. They take the place of those that were set before.
+ * @param[in] n        How many. 0: none.
+ *
+ * @retval STEPGRAPH_OK            Set.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a pattern is empty, or bytes lie beyond their argument. Nothing changed.
+ * @retval STEPGRAPH_ERR_MEMORY    No host memory. Nothing changed.
+ *
+ * @threads{handle} @capture{yes} @waits{never} @since 0.1
+ */
+STEPGRAPH_API stepgraph_status stepgraph_session_set_unread(stepgraph_session *session, const stepgraph_unread *unread, uint32_t n);
+
 /** Free a report; NULL does nothing. @threads{any} @capture{yes} @waits{never} @since 0.1 */
 STEPGRAPH_API void stepgraph_audit_destroy(stepgraph_audit *audit);
 

@@ -11,7 +11,15 @@ typedef struct sg__arguments {
     const sg__layout *layout;
     const unsigned char *packed;
     size_t packed_bytes;
+    unsigned char masked[SG__MASKED_MOST]; /* The last argument that was asked for of which some bytes are not read. */
 } sg__arguments;
+
+/* Before the driver is asked. What is masked is written before it is read. */
+static inline void sg__arguments_begin(sg__arguments *arguments, const sg__layout *layout)
+{
+    memset(&arguments->params, 0, sizeof arguments->params);
+    arguments->layout = layout;
+}
 
 /* From params and layout: find the packed form, which is pairs of tag and value. */
 static inline void sg__arguments_open(sg__arguments *arguments)
@@ -30,9 +38,9 @@ static inline void sg__arguments_open(sg__arguments *arguments)
     }
 }
 
-/* Argument i and how many of its bytes the node holds: the packed form may end within an argument, as that of NCCL does, whose kernels
+/* Argument i as the node holds it, and how many of its bytes: the packed form may end within an argument, as that of NCCL does, whose kernels
  * take 4096 bytes and are given as many as a collective needs. NULL where it holds none. */
-static inline const unsigned char *sg__argument(const sg__arguments *arguments, uint32_t i, size_t *bytes)
+static inline const unsigned char *sg__argument_held(const sg__arguments *arguments, uint32_t i, size_t *bytes)
 {
     size_t offset = arguments->layout->arguments[i].offset;
 
@@ -44,6 +52,18 @@ static inline const unsigned char *sg__argument(const sg__arguments *arguments, 
     if (*bytes > arguments->packed_bytes - offset)
         *bytes = arguments->packed_bytes - offset;
     return arguments->packed + offset;
+}
+
+/* The same, with zeros for what no kernel reads. Valid until the next one is asked for. */
+static inline const unsigned char *sg__argument(sg__arguments *arguments, uint32_t i, size_t *bytes)
+{
+    const unsigned char *held = sg__argument_held(arguments, i, bytes), *unread = arguments->layout->arguments[i].unread;
+
+    if (unread == NULL || held == NULL)
+        return held;
+    for (size_t k = 0; k < *bytes; k++)
+        arguments->masked[k] = held[k] & (unsigned char)~unread[k];
+    return arguments->masked;
 }
 
 /* How far rows of `width` bytes reach, `pitch` bytes apart. */

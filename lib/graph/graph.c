@@ -100,7 +100,7 @@ static inline stepgraph_status look_at(const reader *r, sg__graph_word *word, ui
 }
 
 /* Keep what may be an address in it, and put all of it into the node's print. */
-static stepgraph_status read_argument(const reader *r, const sg__arguments *arguments, uint16_t index, uint64_t *print)
+static stepgraph_status read_argument(const reader *r, sg__arguments *arguments, uint16_t index, uint64_t *print)
 {
     size_t bytes, at = 0;
     const unsigned char *argument = sg__argument(arguments, index, &bytes);
@@ -145,7 +145,7 @@ static stepgraph_status read_kernel(const reader *r, CUgraphNode handle)
     stepgraph_status status;
     uint64_t print;
 
-    memset(&arguments, 0, sizeof arguments);
+    sg__arguments_begin(&arguments, NULL);
     SG__CU(r->driver, GraphKernelNodeGetParams, handle, &arguments.params);
     node->function = arguments.params.func;
     status = sg__layout_of(r->driver, &out->layouts, arguments.params.func, &arguments.layout);
@@ -321,19 +321,23 @@ fail:
     return status;
 }
 
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__values *values, sg__graph_settle_fn settle, void *user,
-                                       sg__graph *out)
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__values *values, sg__graph_settle_fn settle,
+                                       void *user, sg__graph *out)
 {
     const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
+    stepgraph_status status;
 
     memset(out, 0, sizeof *out);
     out->handle = graph;
-    return read_nodes(&r, graph, 0);
+    out->layouts.unread = unread;
+    status = read_nodes(&r, graph, 0);
+    out->layouts.unread = NULL; /* The host may have others by the next time. */
+    return status;
 }
 
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__graph_settle_fn settle, void *user, sg__graph *out)
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
-    return sg__graph_read_values(driver, graph, NULL, settle, user, out);
+    return sg__graph_read_values(driver, graph, unread, NULL, settle, user, out);
 }
 
 stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user)
@@ -341,9 +345,10 @@ stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *
     stepgraph_status status = STEPGRAPH_OK;
 
     for (uint32_t i = 0; i < graph->n_nodes && status == STEPGRAPH_OK; i++) {
-        sg__arguments arguments = {.layout = graph->nodes[i].layout};
-        if (graph->nodes[i].type != CU_GRAPH_NODE_TYPE_KERNEL || !arguments.layout->known)
+        sg__arguments arguments;
+        if (graph->nodes[i].type != CU_GRAPH_NODE_TYPE_KERNEL || !graph->nodes[i].layout->known)
             continue;
+        sg__arguments_begin(&arguments, graph->nodes[i].layout);
         SG__CU(driver, GraphKernelNodeGetParams, graph->nodes[i].handle, &arguments.params);
         sg__arguments_open(&arguments);
         for (uint16_t k = 0; k < arguments.layout->n && status == STEPGRAPH_OK; k++) {

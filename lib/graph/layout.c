@@ -1,6 +1,7 @@
 #include "layout.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../error.h"
 
@@ -45,6 +46,7 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
         layout->arguments = larger;
         layout->arguments[layout->n].offset = offset;
         layout->arguments[layout->n].bytes = bytes;
+        layout->arguments[layout->n].unread = NULL;
         layout->n++;
     }
     layout->known = code == CUDA_ERROR_INVALID_VALUE; /* Past the last one. */
@@ -53,10 +55,30 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
     return STEPGRAPH_OK;
 }
 
+/* What the host knows about the kernel's arguments. */
+static stepgraph_status mark_unread(const sg__unreads *unread, sg__layout *layout)
+{
+    for (size_t i = 0; i < unread->n; i++) {
+        const sg__unread *known = &unread->items[i];
+        if (layout->name == NULL || !sg__layout_fits(layout, known->pattern))
+            continue;
+        for (uint16_t k = 0; k < layout->n; k++) {
+            unsigned char **bytes = &layout->arguments[k].unread;
+            if ((known->argument != UINT32_MAX && known->argument != k) || layout->arguments[k].bytes != known->argument_bytes)
+                continue;
+            if (*bytes == NULL && (*bytes = calloc(1, known->argument_bytes)) == NULL)
+                return sg__fail_memory("host", known->argument_bytes);
+            memset(*bytes + known->offset, 0xff, known->bytes);
+        }
+    }
+    return STEPGRAPH_OK;
+}
+
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
 {
     static const sg__layout unknown;
     sg__layout **slot, *layout;
+    stepgraph_status status;
 
     *layout_out = &unknown;
     if (function == NULL)
@@ -76,7 +98,8 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     *slot = layout;
     layouts->n++;
     *layout_out = layout;
-    return ask(driver, layout);
+    status = ask(driver, layout);
+    return status == STEPGRAPH_OK && layouts->unread != NULL ? mark_unread(layouts->unread, layout) : status;
 }
 
 void sg__layouts_free(sg__layouts *layouts)
@@ -84,6 +107,8 @@ void sg__layouts_free(sg__layouts *layouts)
     for (size_t i = 0; i < layouts->room; i++) {
         if (layouts->slots[i] == NULL)
             continue;
+        for (uint16_t k = 0; k < layouts->slots[i]->n; k++)
+            free(layouts->slots[i]->arguments[k].unread);
         free(layouts->slots[i]->arguments);
         sg__name_drop(layouts->slots[i]->name);
         free(layouts->slots[i]);

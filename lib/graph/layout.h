@@ -11,6 +11,23 @@
  * tens of microseconds for the names that templates have. */
 typedef struct sg__name sg__name;
 
+/* Bytes of arguments that no kernel reads, as the host says. */
+typedef struct sg__unread {
+    char *pattern;     /* Of kernels' names. */
+    uint32_t argument; /* UINT32_MAX: any. */
+    uint32_t argument_bytes, offset, bytes;
+} sg__unread;
+
+typedef struct sg__unreads {
+    sg__unread *items;
+    size_t n;
+} sg__unreads;
+
+void sg__unreads_free(sg__unreads *unread);
+
+/* The most bytes of an argument of which some are not read. */
+#define SG__MASKED_MOST 256u
+
 typedef struct sg__layout {
     CUfunction function;
     sg__name *name; /* NULL: the driver does not tell. */
@@ -18,6 +35,7 @@ typedef struct sg__layout {
     uint16_t n;
     struct {
         size_t offset, bytes;
+        unsigned char *unread; /* For each byte, 0xff where no kernel reads it; NULL: they may all be read. */
     } *arguments;
 } sg__layout;
 
@@ -25,6 +43,7 @@ typedef struct sg__layout {
 typedef struct sg__layouts {
     sg__layout **slots;
     size_t n, room;
+    const sg__unreads *unread; /* Of kernels that are asked about; NULL: nothing is known. */
 } sg__layouts;
 
 /* NULL where the driver does not tell it. Held by the caller. */
@@ -36,6 +55,10 @@ const char *sg__name_raw(const sg__name *name);
 /* Readable also where it is a C++ name: whole, and shortened to what fits into a line. Any thread may ask. */
 const char *sg__name_whole(sg__name *name);
 const char *sg__name_short(sg__name *name);
+
+/* Whether a name fits a pattern with * and ?; and whether a kernel's does, raw or readable. */
+bool sg__name_fits(const char *pattern, const char *name);
+bool sg__layout_fits(const sg__layout *layout, const char *pattern);
 
 /* Ask, or remember. *layout_out is valid as long as the layouts. */
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out);

@@ -186,6 +186,33 @@ const char *sg__name_short(sg__name *name)
     return name->brief;
 }
 
+bool sg__name_fits(const char *pattern, const char *name)
+{
+    const char *star = NULL, *behind = NULL;
+
+    while (*name != '\0')
+        if (*pattern == '*') {
+            star = ++pattern;
+            behind = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star != NULL) { /* Let the last star stand for one character more. */
+            pattern = star;
+            name = ++behind;
+        } else {
+            return false;
+        }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+bool sg__layout_fits(const sg__layout *layout, const char *pattern)
+{
+    return sg__name_fits(pattern, sg__name_raw(layout->name)) || sg__name_fits(pattern, sg__name_whole(layout->name));
+}
+
 sg__name *sg__name_ask(const sg__driver *driver, CUfunction function)
 {
     const char *raw = NULL;

@@ -24,12 +24,13 @@ static stepgraph_status scan(const reading *r, uint16_t index, const unsigned ch
 
 static stepgraph_status kernel(const sg__driver *driver, const sg__graph_node *node, const reading *r, bool *readable)
 {
-    sg__arguments arguments = {.layout = node->layout};
     stepgraph_status status = STEPGRAPH_OK;
+    sg__arguments arguments;
 
     *readable = node->layout != NULL && node->layout->known;
     if (!*readable)
         return STEPGRAPH_OK;
+    sg__arguments_begin(&arguments, node->layout);
     SG__CU(driver, GraphKernelNodeGetParams, node->handle, &arguments.params);
     sg__arguments_open(&arguments);
     for (uint16_t i = 0; i < arguments.layout->n && status == STEPGRAPH_OK; i++) {

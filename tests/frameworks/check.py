@@ -121,6 +121,14 @@ def recording():
     check(found["end_us_per_node"] > found["read_us_per_node"] > 0 and found["raw_us_per_node"] > found["instantiate_us_per_node"] > 0, str(found))
     steps[3].replay()
 
+    session.unread(("cupy_*", None, 24, 16, 8), ("other", 3, 40, 24, 16))
+    try:
+        session.unread(("cupy_*", None, 24, 16, 8), ("other", 3, 40, 32, 16))
+        check(False, "bytes beyond their argument were let pass")
+    except stepgraph.Error as error:
+        check(error.status == library.ERR_ARGUMENT and "number 1" in str(error) and "16 bytes at 32" in str(error), str(error))
+    session.unread()
+
     try:
         session.record("refused", lambda: fill(one, 7, 1024, stream))
         check(False, "an address without a pin was let pass")

@@ -318,7 +318,7 @@ static void same_edges(stepgraph_step *step)
     sg__sets_rewrite(step, &rewrite);
     ck_assert_ptr_nonnull(rewrite.graph);
     OK(sg__graph_edges_read(session->driver, &step->read, &recorded));
-    OK(sg__graph_read(session->driver, rewrite.graph, NULL, NULL, &read));
+    OK(sg__graph_read(session->driver, rewrite.graph, NULL, NULL, NULL, &read));
     OK(sg__graph_edges_read(session->driver, &read, &launched));
     for (size_t i = 0; i < launched.n; i++) {
         launched.items[i].from = sg__rewrite_index(&rewrite, read.nodes[launched.items[i].from].handle);

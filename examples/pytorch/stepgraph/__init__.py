@@ -28,6 +28,7 @@ TYPES = {
     "word": ctypes.c_int,
     "nothing": None,
 }
+UINT32_MAX = 2**32 - 1
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p)
 
 
@@ -155,6 +156,15 @@ class Session(Handle):
         if not address:
             raise Error(0, f"the driver has no {name}")
         return ctypes.CFUNCTYPE(ctypes.c_int, *argument_types)(address)
+
+    def unread(self, *entries):
+        """Bytes of arguments that no kernel reads, instead of those said before: (kernels, argument or None for any, its bytes, offset, bytes) each."""
+        given = (STRUCTS["unread"] * len(entries))()
+        patterns = [ctypes.create_string_buffer(entry[0].encode()) for entry in entries]
+        for record, pattern, (_, argument, argument_bytes, offset, count) in zip(given, patterns, entries):
+            record.pattern, record.argument = ctypes.addressof(pattern), UINT32_MAX if argument is None else argument
+            record.argument_bytes, record.offset, record.bytes = argument_bytes, offset, count
+        self.library.call("session_set_unread", self, given, len(entries))
 
     def record(self, name, enqueue, flags=0):
         """A READY step: what enqueue() enqueues. A refusal raises an Error with the audit's text."""

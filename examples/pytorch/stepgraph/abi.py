@@ -56,6 +56,9 @@ STRUCTS = {
     "audit_config": [
         "size size_t", "flags uint32", "reserved uint32", "first uint64", "enqueue pointer", "user pointer",
     ],
+    "unread": [
+        "pattern pointer", "argument uint32", "argument_bytes uint32", "offset uint32", "bytes uint32", "reserved uint32",
+    ],
     "error_info": [
         "size size_t", "status int32", "driver_code int32", "call char 64", "message char 1024",
     ],
@@ -188,6 +191,7 @@ CALLS = {
     "audit_compare": "word pointer pointer pointer pointer",
     "audit_compare_many": "word size_t pointer size_t pointer pointer",
     "audit_record": "word pointer pointer pointer",
+    "session_set_unread": "word pointer pointer uint32",
     "audit_destroy": "nothing pointer",
     "audit_get_summary": "word pointer pointer",
     "audit_get": "word pointer uint32 pointer",
