@@ -15,7 +15,8 @@ static stepgraph_status how_many(const stepgraph_loop *loop, const sg__lane *lan
     stepgraph_status status;
 
     *executables = 1;
-    if (replay_us >= SHORT_NODE_US * (double)nodes)
+    /* A budget is for the graphs of other keys. */
+    if (replay_us >= SHORT_NODE_US * (double)nodes || loop->config.graph_bytes != 0)
         return STEPGRAPH_OK;
     status = sg__enter(loop->session);
     if (status != STEPGRAPH_OK)

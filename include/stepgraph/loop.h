@@ -140,7 +140,7 @@ typedef struct stepgraph_loop_config {
     uint32_t trace_turns;    /**< Turns that #STEPGRAPH_LOOP_TRACE keeps, the latest. 0: 1024. */
     uint32_t executables;    /**< Of each graph that is replayed, so many are tried, and the fastest is kept: see stepgraph_step_tune(). It begins when
                                   the verdict is known. 0: as many as take less than 1/512 of the free device memory, at most 16, where the device
-                                  takes less than 10 us a node. 1: none but the first. On the software driver only with #STEPGRAPH_LOOP_SOFTWARE_CLOCK. */
+                                  takes less than 10 us a node and @c graph_bytes is 0. 1: none but the first. On the software driver only with #STEPGRAPH_LOOP_SOFTWARE_CLOCK. */
     stepgraph_status (*rewind)(void *user, uint64_t k); /**< Puts what the host keeps in its own variables (a step counter, a generator) back to
                                   where it was before step k, whose launches it is going to be asked for once more. NULL: it keeps nothing
                                   that changes by launching a step. */
