@@ -1,6 +1,7 @@
 /*
  * Introduces the lifecycle by hand, for a host that wants to decide itself what stepgraph_loop decides for others (see loop.c):
- * run the step as always; record two steps and compare them; record, and hold replays against launches; replay.
+ * run the step as always; record two steps and compare them; record, and hold replays against launches; replay, and have the first replays tell
+ * which of two executables is the faster one.
  */
 #include "stepgraph/stepgraph.h"
 
@@ -209,6 +210,7 @@ int main(void)
     CHECK(stepgraph_pin_write(weight, zeros, BYTES));
     step = record("train", STEPGRAPH_STEP_STRICT_FEEDS, 0);
     hold_against_launches(step, audit); /* Leaves everything as it was. */
+    CHECK(stepgraph_step_tune(step, 2)); /* Pays in steps of many short kernels; here it shows how. */
     for (uint64_t k = 0; k < STEPS; k++) {
         CHECK(feed(NULL, step, k));
         CHECK(stepgraph_step_replay(step));
