@@ -6,7 +6,7 @@ RESULTS holds bench-NAME.json files, as OUT=RESULTS sh tests/card.sh leaves them
     <!-- /measured -->
 
 and is one of: run (card, driver, date), goals (each goal, how many rows meet it and the worst), bench NAME (all rows of one program),
-quickstart, launches and loop-runs (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
+quickstart, launches, loop-runs and step-times (from the .json file of that name), pytorch WHAT (from pytorch.json, which examples/pytorch/compare.py
 writes; gains: a few of it for the README), frameworks (from audit_*.json). Tables of a program that was not run keep what they had. Figures of a simulation are refused: --simulation allows them, to try the
 script out with --into another folder than docs/.
 """
@@ -15,10 +15,11 @@ import glob
 import json
 import os
 import re
+import statistics
 import sys
 
 DOCUMENTS = ("performance.md", "measurements.md", "../README.md")
-OTHERS = ("quickstart", "launches", "loop-runs", "pytorch")  # What other programs than benchmarks leave
+OTHERS = ("quickstart", "launches", "loop-runs", "pytorch", "step-times")  # What other programs than benchmarks leave
 
 # What is to be reached, and the series of rows that show it.
 GOALS = (
@@ -228,6 +229,24 @@ def table_pytorch(data, what):
     return lines
 
 
+def table_step_times(data):
+    """What a step takes by each way in a process of its own: the middle of seven times, and the first where the last are others."""
+    if not data or not data["rows"]:
+        return None
+    words = {"graph": "PyTorch's own graph", "0": "as many executables as the loop tries", "1": "1 executable"}
+    ways = list(dict.fromkeys(row["way"] for row in data["rows"]))
+    lines = [f"| step, us | {' | '.join(words.get(way, way + ' executables') for way in ways)} |", "|---|" + "---|" * len(ways)]
+    taken = {(row["step"], row["way"]): row["us"] for row in data["rows"]}
+    for step in dict.fromkeys(row["step"] for row in data["rows"]):
+        cells = []
+        for way in ways:
+            us = taken.get((step, way))
+            settled = statistics.median(us[-3:]) if us else 0
+            cells.append("" if not us else number(settled) if us[0] < 1.02 * settled else f"{number(us[0])}, then {number(settled)}")
+        lines.append(f"| {step} | {' | '.join(cells)} |")
+    return lines
+
+
 RUNS = ("replayed", "recorded anew", "fallbacks", "launched", "checked", "recordings", "recordings that failed")
 
 
@@ -257,6 +276,8 @@ def rewrite(text, found):
             lines = table_frameworks(found["frameworks"])
         elif kind == "pytorch":
             lines = table_pytorch(found.get("pytorch.json"), name)
+        elif kind == "step-times":
+            lines = table_step_times(found.get("step-times.json"))
         elif kind == "loop-runs":
             lines = table_runs(found["loop-runs.json"])
         else:

@@ -211,11 +211,14 @@ for name, command in (
     ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
     ("pytorch train compiled", [os.path.join(pytorch, "train.py"), "--compile"]),
     ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),
+    ("pytorch step times", [os.path.join(frameworks, "step_time.py"), "--out", os.path.join(out, "step-times.json")]),
 ) if driver == "libcuda.so.1" else ():
     status, text = run("frameworks", name, [sys.executable, *command], {"STEPGRAPH_LIBRARY": libraries[0]} if libraries else {})
     count("frameworks", name, status, text)
     if name == "pytorch compare":
         figures += [line for line in text.splitlines() if re.match(r"\w+, |  (eager|graph|ours|relaxed) ", line)] + [""]
+    elif name == "pytorch step times":
+        figures += [line for line in text.splitlines() if line.endswith(" us a step")] + [""]
 
 for test in suite(benchmarks, "bench"):
     command = on_this_driver(test["cmd"]) + ["--json", os.path.join(out, f"bench-{test['name']}.json")]

@@ -1,24 +1,27 @@
-"""Time of a step of PyTorch's, one way of doing it in a process of its own:   STEPGRAPH_LIBRARY=libstepgraph.so python3 step_time.py SIZE OPTIMIZER graph|N
+"""Time of a step of PyTorch's, each way of doing it in a process of its own:   STEPGRAPH_LIBRARY=libstepgraph.so python3 step_time.py [--out FILE]
 
 graph: PyTorch's own CUDAGraph of the whole step; N: recorded and replayed by the library, of N executables the fastest (0: as many as the loop takes by itself).
-SIZE and OPTIMIZER as in examples/pytorch/compare.py, which does all ways in one process: what one of them does to the driver's state, all feel there.
+examples/pytorch/compare.py does all ways in one process: what one of them does to the driver's state, all feel there.
 
-After 150 steps seven times 60 are timed, back to back. The last line is JSON. Exit status 77: no PyTorch or no card.
+After 150 steps seven times 60 are timed, back to back. --one SIZE OPTIMIZER WAY is what each process does; its last line is JSON. FILE gets all of it. Exit
+status 0: all were timed; 1: not; 77: no PyTorch or no card.
 """
+import argparse
+import datetime
 import json
 import pathlib
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/pytorch"))
-import compare  # noqa: E402, which skips where there is nothing to run on
-import torch  # noqa: E402
-
 FIRST, TURNS, STEPS = 150, 7, 60
 
 
-def main():
-    size, optimizer, which = sys.argv[1:4]
+def one(size, optimizer, which):
+    import compare  # Which leaves with 77 where there is nothing to run on
+    import torch
+
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     task = compare.Task(size, optimizer)
@@ -35,11 +38,46 @@ def main():
                 way.step(FIRST + turn * STEPS + i)
             torch.cuda.synchronize()
             taken.append((time.perf_counter() - began) / STEPS * 1e6)
+    nodes = None
     if way.recorder is not None:
         print(way.recorder.report())
+        nodes = way.recorder.loop.stats().nodes
     way.close()
-    print(json.dumps({"step": task.name, "way": which, "us": [round(us, 1) for us in taken]}))
+    print(json.dumps({"step": task.name, "way": which, "nodes": nodes, "us": [round(us, 1) for us in taken], "torch": torch.__version__,
+                      "device": torch.cuda.get_device_name()}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Time of a step, each way in a process of its own.")
+    parser.add_argument("--one", nargs=3, metavar=("SIZE", "OPTIMIZER", "WAY"))
+    parser.add_argument("--sizes", default="tiny")
+    parser.add_argument("--optimizers", default="forloop,fused")
+    parser.add_argument("--ways", default="graph,1,0")
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(*arguments.one)
+        return 0
+    rows, failed = [], []
+    for size in arguments.sizes.split(","):
+        for optimizer in arguments.optimizers.split(","):
+            for way in arguments.ways.split(","):
+                done = subprocess.run([sys.executable, __file__, "--one", size, optimizer, way], stdout=subprocess.PIPE, text=True, check=False)
+                if done.returncode == 77:
+                    print(done.stdout.strip().splitlines()[-1])
+                    return 77
+                if done.returncode != 0:
+                    failed.append(f"{size}, {optimizer}, {way}: exit status {done.returncode}")
+                    continue
+                rows.append(json.loads(done.stdout.strip().splitlines()[-1]))
+                print(f"{rows[-1]['step']:24} {way:6} {min(rows[-1]['us']):9.1f} .. {max(rows[-1]['us']):9.1f} us a step", flush=True)
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as f:
+            json.dump({"script": "step_time", "driver": "cuda", "date": str(datetime.date.today()), "rows": rows,
+                       "command": "python3 tests/frameworks/step_time.py " + " ".join(sys.argv[1:])}, f, indent=1)
+    print("\n".join(f"failed: {words}" for words in failed) or "ok")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
