@@ -142,28 +142,23 @@ static stepgraph_status instantiate(stepgraph_step *step, const sg__rewrite *rew
                            (unsigned long long)step->stats.nodes_total);
 }
 
-stepgraph_status sg__step_executable(stepgraph_step *step, CUgraphExec *exec_out)
+stepgraph_status sg__step_executables(stepgraph_step *step, uint32_t n, CUgraphExec *execs)
 {
     stepgraph_session *session = step->session;
     stepgraph_status status = STEPGRAPH_OK;
     sg__rewrite rewrite = {0};
 
-    *exec_out = NULL;
     if (step->relaxed != NULL)
-        return sg__relax_executable(step, step->relaxed->lanes.edges, step->relaxed->lanes.n_edges, exec_out);
+        return sg__relax_executables(step, step->relaxed->lanes.edges, step->relaxed->lanes.n_edges, n, execs);
     if (step->rewritten)
         status = sg__sets_rewrite_again(step, &rewrite);
-    if (status == STEPGRAPH_OK)
-        status = sg__instantiate(session, launched(step, &rewrite), exec_out);
-    sg__rewrite_close(&rewrite);
-    if (status != STEPGRAPH_OK)
-        return status;
-    SG__CU(session->driver, GraphUpload, *exec_out, session->stream);
-    return STEPGRAPH_OK;
-
+    for (uint32_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
+        status = sg__instantiate(session, launched(step, &rewrite), &execs[i]);
+        if (status == STEPGRAPH_OK)
+            SG__CU(session->driver, GraphUpload, execs[i], session->stream);
+    }
 fail:
-    sg__bury(session, SG__GRAVE_EXEC, (uintptr_t)*exec_out);
-    *exec_out = NULL;
+    sg__rewrite_close(&rewrite);
     return status;
 }
 

@@ -15,8 +15,9 @@
 /* Make step->exec from step->graph, and send the lists of commits. The context is current. */
 stepgraph_status sg__step_make_launchable(stepgraph_step *step);
 
-/* One more executable of the step's nodes, as the one that it replays. The context is current. */
-stepgraph_status sg__step_executable(stepgraph_step *step, CUgraphExec *exec_out);
+/* So many more executables of the step's nodes, as the one that it replays. Those that were made are the caller's also after a failure; execs is all NULL
+ * before. The context is current. */
+stepgraph_status sg__step_executables(stepgraph_step *step, uint32_t n, CUgraphExec *execs);
 
 /* So many more executables beside those that there are must fit into the budget; else "step 's' ", what, and how much is missing. */
 stepgraph_status sg__step_check_room(const stepgraph_step *step, uint32_t more, const char *what);

@@ -167,17 +167,16 @@ fail:
     return status;
 }
 
-stepgraph_status sg__relax_executable(stepgraph_step *step, const sg__graph_edge *edges, size_t n, CUgraphExec *exec_out)
+stepgraph_status sg__relax_executables(stepgraph_step *step, const sg__graph_edge *edges, size_t n_edges, uint32_t n, CUgraphExec *execs)
 {
     const sg__footprint *footprint = &step->relaxed->footprint;
     sg__rewrite rewrite = {0};
     stepgraph_status status = sg__sets_rewrite_again(step, &rewrite);
 
-    *exec_out = NULL;
     if (status == STEPGRAPH_OK)
-        status = sg__rewrite_edges(&rewrite, footprint->index, footprint->recorded, footprint->n_recorded, edges, n);
-    if (status == STEPGRAPH_OK)
-        status = instantiate(step, rewrite.graph, exec_out);
+        status = sg__rewrite_edges(&rewrite, footprint->index, footprint->recorded, footprint->n_recorded, edges, n_edges);
+    for (uint32_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = instantiate(step, rewrite.graph, &execs[i]);
     sg__rewrite_close(&rewrite);
     return status;
 }

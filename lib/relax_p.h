@@ -36,8 +36,9 @@ void sg__relax_forget(stepgraph_step *step);
 /* Replay as recorded again; after sg__tune_drop(). Runs in flight come to their end. */
 void sg__relax_drop(stepgraph_step *step);
 
-/* An executable of the step's nodes with these edges instead of the recorded ones. The context is current. */
-stepgraph_status sg__relax_executable(stepgraph_step *step, const sg__graph_edge *edges, size_t n, CUgraphExec *exec_out);
+/* Executables of the step's nodes with these edges instead of the recorded ones, so many. Those that were made are the caller's also after a failure; execs
+ * is all NULL before. The context is current. */
+stepgraph_status sg__relax_executables(stepgraph_step *step, const sg__graph_edge *edges, size_t n_edges, uint32_t n, CUgraphExec *execs);
 
 /* relax_report.c: the barriers of a footprint, by reason and name; and the words, once all else is known. */
 stepgraph_status sg__relax_tell_barriers(stepgraph_relax *report, const stepgraph_step *step, const sg__footprint *footprint);

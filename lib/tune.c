@@ -140,12 +140,10 @@ static stepgraph_status make_candidates(stepgraph_step *step, uint32_t n)
         SG__CU(driver, EventCreate, &tuning->starts[i], CU_EVENT_DEFAULT);
         SG__CU(driver, EventCreate, &tuning->ends[i], CU_EVENT_DEFAULT);
     }
-    for (uint32_t i = 1; i < n; i++) {
-        status = sg__step_executable(step, &tuning->execs[i]);
-        if (status != STEPGRAPH_OK)
-            goto fail;
-        step->instantiations++;
-    }
+    status = sg__step_executables(step, n - 1, &tuning->execs[1]);
+    if (status != STEPGRAPH_OK)
+        goto fail;
+    step->instantiations += n - 1;
     return STEPGRAPH_OK;
 
 fail:

@@ -147,7 +147,7 @@ static stepgraph_status run_line(sg__verify *v, uint64_t seed, uint32_t *line, s
     for (uint32_t i = 0; i + 1 < n; i++)
         edges[i] = (sg__graph_edge){.from = line[i], .to = line[i + 1]};
     if (status == STEPGRAPH_OK)
-        status = sg__relax_executable(v->step, edges, n > 0 ? n - 1 : 0, &exec);
+        status = sg__relax_executables(v->step, edges, n > 0 ? n - 1 : 0, 1, &exec);
     if (status == STEPGRAPH_OK)
         status = compare_run(v, exec, STEPGRAPH_VERIFY_REORDERED, seed, "the nodes in another order", &differs);
     sg__bury(v->session, SG__GRAVE_EXEC, (uintptr_t)exec);

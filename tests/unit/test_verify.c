@@ -112,7 +112,8 @@ static void wear(bool on)
 static CUgraphExec own_executable(const sg__graph_edge *edges, size_t n)
 {
     wear(true);
-    OK(sg__relax_executable(t.step, edges, n, &t.own[t.n_own]));
+    t.own[t.n_own] = NULL;
+    OK(sg__relax_executables(t.step, edges, n, 1, &t.own[t.n_own]));
     wear(false);
     return t.own[t.n_own++];
 }
