@@ -4,15 +4,13 @@
 #include <string.h>
 
 #include "audit_p.h"
-#include "relax_p.h"
 #include "sets.h"
-#include "tune.h"
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
 uint64_t sg__step_device_bytes(const stepgraph_step *step)
 {
-    uint64_t executables = (step->relaxed != NULL ? 2 : 1) + (step->trying ? step->tuning->n - 1 : 0);
+    uint64_t executables = (step->relaxed != NULL ? 2 : 1) + (step->trying > 0 ? step->trying - 1 : 0);
     uint64_t bytes = executables * step->stats.nodes_total * SG__NODE_BYTES + sg__table_bytes(step->tables);
 
     for (size_t i = 0; i < step->read.n_owned; i++)
@@ -148,8 +146,6 @@ stepgraph_status sg__step_executables(stepgraph_step *step, uint32_t n, CUgraphE
     stepgraph_status status = STEPGRAPH_OK;
     sg__rewrite rewrite = {0};
 
-    if (step->relaxed != NULL)
-        return sg__relax_executables(step, step->relaxed->lanes.edges, step->relaxed->lanes.n_edges, n, execs);
     if (step->rewritten)
         status = sg__sets_rewrite_again(step, &rewrite);
     for (uint32_t i = 0; i < n && status == STEPGRAPH_OK; i++) {

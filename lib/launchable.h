@@ -15,7 +15,7 @@
 /* Make step->exec from step->graph, and send the lists of commits. The context is current. */
 stepgraph_status sg__step_make_launchable(stepgraph_step *step);
 
-/* So many more executables of the step's nodes, as the one that it replays. Those that were made are the caller's also after a failure; execs is all NULL
+/* So many more executables of the step as it was recorded. Those that were made are the caller's also after a failure; execs is all NULL
  * before. The context is current. */
 stepgraph_status sg__step_executables(stepgraph_step *step, uint32_t n, CUgraphExec *execs);
 

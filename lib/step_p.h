@@ -32,7 +32,7 @@ struct stepgraph_step {
     size_t n_copied;    /* So many of the looks are at operands of copies with a host side: before every launch. */
     uint32_t flags;
     stepgraph_state state;
-    bool trying;        /* Replays tell which executable is the fastest. */
+    uint32_t trying;    /* So many executables, of which replays tell the fastest; 0: it is known, or nobody asked. */
     bool not_run;       /* Recorded and never replayed: the step that was recorded is not done. */
     bool outputs_stale; /* And nothing else has run since. */
     sg__stages stages;
@@ -56,7 +56,7 @@ struct stepgraph_step {
     /* The graph. */
     CUgraph graph;
     struct sg__relaxed *relaxed; /* What it was made from, if it was relaxed, and the one as recorded; NULL: it is that. */
-    struct sg__tuning *tuning;   /* Its executables, while step->trying, and what was found; NULL: nobody asked. */
+    struct sg__tuning *tuning;   /* The executables that are tried, and what was found; NULL: nobody asked. */
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;

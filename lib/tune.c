@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "launchable.h"
+#include "relax_p.h"
 #include "structs.h"
 
 /* ---- the end of it ----------------------------------------------------------------------------------------------- */
@@ -21,12 +22,12 @@ static void keep(stepgraph_step *step, uint32_t chosen)
             sg__bury(step->session, SG__GRAVE_EXEC, (uintptr_t)tuning->execs[i]);
     tuning->chosen = chosen;
     step->exec = tuning->execs[chosen];
-    step->trying = false;
+    step->trying = 0;
 }
 
 void sg__tune_drop(stepgraph_step *step)
 {
-    if (step->trying)
+    if (step->trying > 0)
         keep(step, 0);
     free(step->tuning);
     step->tuning = NULL;
@@ -111,7 +112,7 @@ void sg__tune_after(stepgraph_step *step)
     stepgraph_session *session = step->session;
     stepgraph_status status = STEPGRAPH_OK;
 
-    if (!step->trying || !step->tuning->watched)
+    if (step->trying == 0 || !step->tuning->watched)
         return;
     SG__CU_STREAM(session, EventRecord, step->tuning->ends[step->tuning->launched], session->stream);
     step->tuning->launched++;
@@ -132,7 +133,7 @@ static stepgraph_status make_candidates(stepgraph_step *step, uint32_t n)
     if (tuning == NULL)
         return sg__fail_memory("host", sizeof *tuning);
     step->tuning = tuning;
-    step->trying = true;
+    step->trying = n;
     tuning->n = n;
     tuning->launches = n * SG__TUNE_BLOCK;
     tuning->execs[0] = step->exec;
@@ -140,7 +141,10 @@ static stepgraph_status make_candidates(stepgraph_step *step, uint32_t n)
         SG__CU(driver, EventCreate, &tuning->starts[i], CU_EVENT_DEFAULT);
         SG__CU(driver, EventCreate, &tuning->ends[i], CU_EVENT_DEFAULT);
     }
-    status = sg__step_executables(step, n - 1, &tuning->execs[1]);
+    if (step->relaxed != NULL)
+        status = sg__relax_executables(step, step->relaxed->lanes.edges, step->relaxed->lanes.n_edges, n - 1, &tuning->execs[1]);
+    else
+        status = sg__step_executables(step, n - 1, &tuning->execs[1]);
     if (status != STEPGRAPH_OK)
         goto fail;
     step->instantiations += n - 1;
@@ -192,7 +196,7 @@ stepgraph_status stepgraph_step_get_tuning(const stepgraph_step *step, stepgraph
     if (tuning != NULL) {
         said.executables = tuning->n;
         said.chosen = tuning->chosen;
-        said.done = step->trying ? 0 : 1;
+        said.done = step->trying == 0 ? 1 : 0;
         said.replays = tuning->timed;
     }
     for (uint32_t i = 0; i < said.executables; i++)
