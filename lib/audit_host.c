@@ -84,22 +84,12 @@ static void read_maps(sg__host_memory *memory, uint64_t below)
     free(text);
 }
 
-/* Index of the first range that ends beyond address. */
-static size_t find(sg__host_memory *memory, uint64_t address)
+/* The range that holds an address, by the list; NULL: none does. */
+static const sg__mapping *find(sg__host_memory *memory, uint64_t address)
 {
-    size_t low = 0, high;
-
     if (address >= memory->known)
         read_maps(memory, address >> 32 == 0 ? (uint64_t)1 << 32 : UINT64_MAX);
-    high = memory->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (memory->ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sg__mapping_at(memory->ranges, memory->n, address);
 }
 
 /* Where a system gives a process no memory: above 4 GiB, but in the lower quarter of what it may address. Pairs of small numbers look like that. */
@@ -122,8 +112,7 @@ static const sg__process *process_of(sg__host_memory *memory)
 bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likely)
 {
     const bool low = address >> 32 == 0, stands = address % 8 == 0;
-    const sg__mapping *segment;
-    size_t at;
+    const sg__mapping *found;
     int told;
 
     /* So low only a program that is not position-independent has memory, and numbers are as low: only what it writes to counts. */
@@ -131,17 +120,15 @@ bool sg__host_memory_holds(sg__host_memory *memory, uint64_t address, bool likel
         return false;
     if (sg__process_heap(address) || (!low && sg__process_stack(address)))
         return !likely || stands;
-    segment = sg__process_segment(process_of(memory), address);
-    if (segment != NULL)
-        return low ? segment->writable : !likely || stands || segment->executable;
-    /* The list costs a thousand times as much as a question. */
-    told = address < memory->known ? -1 : sg__process_ask(memory->process, address);
-    if (told == 0 || (told == 1 && !low && (!likely || stands)))
-        return told == 1;
-    at = find(memory, address);
-    if (at == memory->n || address < memory->ranges[at].start)
-        return false;
-    return low ? memory->ranges[at].writable : !likely || stands || memory->ranges[at].executable;
+    found = sg__process_segment(process_of(memory), address);
+    if (found == NULL) {
+        /* The list costs a thousand times as much as a question. */
+        told = address < memory->known ? -1 : sg__process_ask(memory->process, address);
+        if (told == 0 || (told == 1 && !low && (!likely || stands)))
+            return told == 1;
+        found = find(memory, address);
+    }
+    return found != NULL && (low ? found->writable : !likely || stands || found->executable);
 }
 
 bool sg__host_memory_upper(uint32_t half)

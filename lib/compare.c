@@ -8,6 +8,7 @@
 #include "extents.h"
 #include "structs.h"
 
+#define FEED_IT "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
 #define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
 
 typedef struct comparison {
@@ -219,16 +220,22 @@ static stepgraph_status begin(const comparison *c, stepgraph_finding_kind kind, 
     return status;
 }
 
+/* What to do about a value that changes. Only arguments may be in doubt. */
+static const char *advice_about(const sg__graph_difference *d, sg__weight weight)
+{
+    static const char feed[] = FEED_IT, in_doubt[] = FEED_IT IN_DOUBT,
+                      in_a_struct[] = FEED_IT "; if it is read by none, say so with stepgraph_session_set_unread()";
+
+    if (d->place != SG__WORD_ARGUMENT)
+        return "record again for each such value, or make it the same in every step";
+    if (weight == SG__DOUBTFUL)
+        return in_doubt;
+    return in_struct(d) && d->extent <= SG__MASKED_MOST ? in_a_struct : feed;
+}
+
 /* whole: the word whose upper half changed and may be one of a double; else NULL. */
 static stepgraph_status report_scalar(const comparison *c, const change *x, const sg__graph_difference *whole)
 {
-    static const char *const advice[2][2] = {
-        {"record again for each such value, or make it the same in every step",
-         "record again for each such value, or make it the same in every step" IN_DOUBT},
-        {"make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device",
-         "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device" IN_DOUBT}};
-    static const char in_a_struct[] = "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device; if it is read by none, say so with "
-                                      "stepgraph_session_set_unread()";
     const sg__weight weight = may_be_unset(c, x) && !is_told_by_step(c, x->d) ? SG__DOUBTFUL : weight_of(c, x->d);
     stepgraph_status status;
     sg__finding *f;
@@ -236,9 +243,7 @@ static stepgraph_status report_scalar(const comparison *c, const change *x, cons
     status = begin(c, STEPGRAPH_FINDING_CHANGING_SCALAR, weight, x, &f);
     if (f == NULL)
         return status;
-    f->advice = x->d->place == SG__WORD_ARGUMENT && weight != SG__DOUBTFUL && in_struct(x->d) && x->d->extent <= SG__MASKED_MOST
-                    ? in_a_struct
-                    : advice[x->d->place == SG__WORD_ARGUMENT][weight == SG__DOUBTFUL];
+    f->advice = advice_about(x->d, weight);
     if (whole != NULL) {
         f->half = true;
         f->whole[0] = whole->values[0];

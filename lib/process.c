@@ -79,18 +79,23 @@ void sg__process_free(sg__process *process)
     *process = (sg__process){0};
 }
 
-const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address)
+const sg__mapping *sg__mapping_at(const sg__mapping *mappings, size_t n, uint64_t address)
 {
-    size_t low = 0, high = process->n;
+    size_t low = 0, high = n;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (process->segments[middle].end <= address)
+        if (mappings[middle].end <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < process->n && process->segments[low].start <= address ? &process->segments[low] : NULL;
+    return low < n && mappings[low].start <= address ? &mappings[low] : NULL;
+}
+
+const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address)
+{
+    return sg__mapping_at(process->segments, process->n, address);
 }
 
 /* ---- heap and stack ---------------------------------------------------------------------------------------------- */

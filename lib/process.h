@@ -23,6 +23,9 @@ typedef struct sg__process {
     bool made;
 } sg__process;
 
+/* Of n mappings that are sorted and do not overlap, the one that holds the address; NULL: none. */
+const sg__mapping *sg__mapping_at(const sg__mapping *mappings, size_t n, uint64_t address);
+
 /* As it is now: little to do where no object came or went. */
 void sg__process_renew(sg__process *process);
 void sg__process_free(sg__process *process);

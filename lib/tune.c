@@ -6,6 +6,12 @@
 #include "relax_p.h"
 #include "structs.h"
 
+/* Not all blocks were launched yet. */
+static bool is_launching(const sg__tuning *tuning)
+{
+    return tuning->launched < tuning->n * SG__TUNE_BLOCK;
+}
+
 /* ---- the end of it ----------------------------------------------------------------------------------------------- */
 
 /* Only one executable is left, and step->exec is it. */
@@ -13,7 +19,7 @@ static void keep(stepgraph_step *step, uint32_t chosen)
 {
     sg__tuning *tuning = step->tuning;
 
-    for (uint32_t i = 0; i < tuning->launches; i++) {
+    for (uint32_t i = 0; i < tuning->n * SG__TUNE_BLOCK; i++) {
         sg__bury(step->session, SG__GRAVE_EVENT, (uintptr_t)tuning->starts[i]);
         sg__bury(step->session, SG__GRAVE_EVENT, (uintptr_t)tuning->ends[i]);
     }
@@ -56,12 +62,12 @@ static void choose(stepgraph_step *step)
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
-/* Take the times of what is over, when all were launched: each question costs the host a microsecond. The context is current. */
+/* Take the times of what is over. The context is current. */
 static stepgraph_status take_times(stepgraph_step *step)
 {
     sg__tuning *tuning = step->tuning;
 
-    while (tuning->launched == tuning->launches && tuning->timed < tuning->launched) {
+    while (tuning->timed < tuning->launched) {
         float ms;
         CUresult code = step->session->driver->EventElapsedTime(&ms, tuning->starts[tuning->timed], tuning->ends[tuning->timed]);
         if (code == CUDA_ERROR_NOT_READY)
@@ -74,22 +80,22 @@ static stepgraph_status take_times(stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
-/* Go on with the block. When all were launched, the first executable goes on until their times are there. The context is current. */
+/* Go on with the blocks. When all are launched, the first executable goes on until their times are there, which is not asked before: each question costs
+ * the host a microsecond. The context is current. */
 static stepgraph_status begin_turn(stepgraph_step *step)
 {
     sg__tuning *tuning = step->tuning;
-    stepgraph_status status = take_times(step);
+    stepgraph_status status;
 
-    tuning->watched = status == STEPGRAPH_OK && tuning->launched < tuning->launches;
-    if (status != STEPGRAPH_OK)
-        return status;
-    if (tuning->timed == tuning->launches) {
-        choose(step);
+    if (is_launching(tuning)) {
+        step->exec = tuning->execs[tuning->launched / SG__TUNE_BLOCK];
+        SG__CU(step->session->driver, EventRecord, tuning->starts[tuning->launched], step->session->stream);
         return STEPGRAPH_OK;
     }
-    step->exec = tuning->execs[tuning->watched ? tuning->launched / SG__TUNE_BLOCK : 0];
-    if (tuning->watched)
-        SG__CU(step->session->driver, EventRecord, tuning->starts[tuning->launched], step->session->stream);
+    step->exec = tuning->execs[0];
+    status = take_times(step);
+    if (status == STEPGRAPH_OK && tuning->timed == tuning->launched)
+        choose(step);
 fail:
     return status;
 }
@@ -112,7 +118,7 @@ void sg__tune_after(stepgraph_step *step)
     stepgraph_session *session = step->session;
     stepgraph_status status = STEPGRAPH_OK;
 
-    if (step->trying == 0 || !step->tuning->watched)
+    if (step->trying == 0 || !is_launching(step->tuning))
         return;
     SG__CU_STREAM(session, EventRecord, step->tuning->ends[step->tuning->launched], session->stream);
     step->tuning->launched++;
@@ -135,9 +141,8 @@ static stepgraph_status make_candidates(stepgraph_step *step, uint32_t n)
     step->tuning = tuning;
     step->trying = n;
     tuning->n = n;
-    tuning->launches = n * SG__TUNE_BLOCK;
     tuning->execs[0] = step->exec;
-    for (uint32_t i = 0; i < tuning->launches; i++) {
+    for (uint32_t i = 0; i < n * SG__TUNE_BLOCK; i++) {
         SG__CU(driver, EventCreate, &tuning->starts[i], CU_EVENT_DEFAULT);
         SG__CU(driver, EventCreate, &tuning->ends[i], CU_EVENT_DEFAULT);
     }

@@ -1,8 +1,8 @@
 /*
  * Inside tuning: executables of one recording, replayed in blocks until their times tell which is the fastest.
  *
- * They lie in different places of the device's memory, and that alone makes replays by one take some percent longer than by another. Why is not known;
- * docs/performance.md has what was seen. A block is all by one executable, as what follows will be: where several take turns, each finds less of what
+ * Replays by one take some percent longer than by another, though they are made of the same nodes. Why is not known; docs/performance.md has what was
+ * seen. A block is all by one executable, as what follows will be: where several take turns, each finds less of what
  * it needs in the device's caches, and takes up to 9 % longer.
  */
 #ifndef STEPGRAPH_TUNE_P_H
@@ -20,10 +20,9 @@ typedef struct sg__tuning {
     CUgraphExec execs[STEPGRAPH_TUNE_MOST]; /* The first is the one that there was. Those that were not chosen are gone. */
     sg__series us[STEPGRAPH_TUNE_MOST];
     CUevent starts[STEPGRAPH_TUNE_MOST * SG__TUNE_BLOCK], ends[STEPGRAPH_TUNE_MOST * SG__TUNE_BLOCK];
-    uint32_t n, launches;     /* Executables; launches that are to be timed. */
-    uint32_t launched, timed; /* Those with events so far, and those whose time was taken. */
+    uint32_t n;
+    uint32_t launched, timed; /* Launches with events so far, and those whose time was taken: a block of each in the end. */
     uint32_t chosen;
-    bool watched; /* The replay in progress is one with events. */
 } sg__tuning;
 
 /* Around the launch of a replay while step->trying: whose turn it is, and its events. The first may find out, and end it. What cannot be

@@ -11,8 +11,8 @@
 
 First each way does the same steps from the same state, and every byte of parameters, moments, losses is held against eager's (of `both` against
 inductor's, whose kernels round in other ways). Then time: steps back to back, the ways taking turns; host time of single steps from an idle card; device
-memory taken. Where a graph's memory lies changes its time by some percent, so graphs are made several times if asked to (--instances), and the middle one
-counts. Last, what each way says when a parameter is made anew in each step, and when the learning rate is a Python number that changes: and whether
+memory taken. The same graph made anew takes some percent more or less, so graphs are made several times if asked to (--instances), and the middle one counts.
+All ways share a process, and the driver's state with it: tests/frameworks/step_time.py times them apart. Last, what each way says when a parameter is made anew in each step, and when the learning rate is a Python number that changes: and whether
 its results are right then.
 
 FILE gets all of it as JSON. Exit status 0: where a result should be right it is, to the bit; 1: not; 77: no PyTorch or no card.

@@ -30,16 +30,19 @@ extern "C" {
  * H200), which the driver keeps for executables to come when it is destroyed. Recording again, stepgraph_step_relax() and stepgraph_step_unrelax()
  * end it. Tune a relaxed step after it was relaxed.
  *
+ * A call takes the place of an earlier one: of that, the executable stays that was chosen, or that there was before if none was yet, also where this
+ * call fails, and what was measured is forgotten. A failure changes nothing else.
+ *
  * @param[in] step         READY.
  * @param[in] executables  How many are tried in all, 2 to #STEPGRAPH_TUNE_MOST. 0: so many.
  *
  * @retval STEPGRAPH_OK               Trying goes on with the next replay; see stepgraph_step_get_tuning().
  * @retval STEPGRAPH_ERR_ARGUMENT     @p step is NULL, or @p executables out of range.
  * @retval STEPGRAPH_ERR_STATE        The step is not READY, or something of the session records.
- * @retval STEPGRAPH_ERR_UNSUPPORTED  The recording allocates memory; the driver makes one executable of such a graph at a time. Nothing changed.
- * @retval STEPGRAPH_ERR_MEMORY       No room for so many. Nothing changed.
+ * @retval STEPGRAPH_ERR_UNSUPPORTED  The recording allocates memory; the driver makes one executable of such a graph at a time.
+ * @retval STEPGRAPH_ERR_MEMORY       No room for so many.
  * @retval STEPGRAPH_ERR_LOST         The context is gone.
- * @retval STEPGRAPH_ERR_DRIVER       A driver call failed. Nothing changed.
+ * @retval STEPGRAPH_ERR_DRIVER       A driver call failed.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */

@@ -325,14 +325,11 @@ stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, 
                                        void *user, sg__graph *out)
 {
     const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
-    stepgraph_status status;
 
     memset(out, 0, sizeof *out);
     out->handle = graph;
     out->layouts.unread = unread;
-    status = read_nodes(&r, graph, 0);
-    out->layouts.unread = NULL; /* The host may have others by the next time. */
-    return status;
+    return read_nodes(&r, graph, 0);
 }
 
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__graph_settle_fn settle, void *user, sg__graph *out)

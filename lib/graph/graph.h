@@ -78,7 +78,7 @@ typedef struct sg__graph {
 /* Whether the word of a kernel's argument needs no keeping. entry: that of its number; NULL: numbers are not counted, or it could not be remembered. */
 typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value, sg__value *entry);
 
-/* Read everything. unread: what no kernel reads, which then counts as 0; NULL: nothing. settle: NULL keeps all words. The graph is not under capture.
+/* Read everything. unread: what no kernel reads, which then counts as 0; lives as long as the result; NULL: nothing. settle: NULL keeps all words. The graph is not under capture.
  * Free the result also after a failure. */
 stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__graph_settle_fn settle, void *user, sg__graph *out);
 

@@ -47,7 +47,6 @@ static void op_finish(CUstream s, struct cs_op *op)
     free(op);
 }
 
-
 void cs_delay(uint64_t ns)
 {
     uint64_t until = cs_now() + ns;
