@@ -235,7 +235,8 @@ def table_step_times(data):
         return None
     words = {"graph": "PyTorch's own graph", "0": "as many executables as the loop tries", "1": "1 executable"}
     ways = list(dict.fromkeys(row["way"] for row in data["rows"]))
-    lines = [f"| step, us | {' | '.join(words.get(way, way + ' executables') for way in ways)} |", "|---|" + "---|" * len(ways)]
+    heads = [words.get(way, way + " executables") for way in ways] + ["of PyTorch's own"]
+    lines = [f"| step, us | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
     taken = {(row["step"], row["way"]): row["us"] for row in data["rows"]}
     for step in dict.fromkeys(row["step"] for row in data["rows"]):
         cells = []
@@ -243,6 +244,8 @@ def table_step_times(data):
             us = taken.get((step, way))
             settled = statistics.median(us[-3:]) if us else 0
             cells.append("" if not us else number(settled) if us[0] < 1.02 * settled else f"{number(us[0])}, then {number(settled)}")
+        theirs, ours = taken.get((step, "graph")), taken.get((step, "0"))
+        cells.append(f"{number(statistics.median(ours[-3:]) / statistics.median(theirs[-3:]))}x" if theirs and ours else "")
         lines.append(f"| {step} | {' | '.join(cells)} |")
     return lines
 

@@ -207,7 +207,8 @@ if any(line.endswith(("ok", "wrong", "left out")) for line in table):
 here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 pytorch = os.path.join(here, "examples/pytorch")
 for name, command in (
-    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--ways", "eager,graph,ours,relaxed", "--out", os.path.join(out, "pytorch-short.json")]),
+    ("pytorch compare", [os.path.join(pytorch, "compare.py"), "--sizes", "tiny", "--optimizers", "foreach,functional", "--plain", "", "--accumulate", "0",
+                         "--ways", "eager,graph,ours,relaxed", "--out", os.path.join(out, "pytorch-short.json")]),
     ("pytorch train", [os.path.join(pytorch, "train.py"), "--optimizer", "foreach", "--accumulate", "2"]),
     ("pytorch train compiled", [os.path.join(pytorch, "train.py"), "--compile"]),
     ("cupy regression", [os.path.join(here, "examples/cupy/regression.py")]),

@@ -3,8 +3,9 @@
 graph: PyTorch's own CUDAGraph of the whole step; N: recorded and replayed by the library, of N executables the fastest (0: as many as the loop takes by itself).
 examples/pytorch/compare.py does all ways in one process: what one of them does to the driver's state, all feel there.
 
-After 150 steps seven times 60 are timed, back to back. --one SIZE OPTIMIZER WAY is what each process does; its last line is JSON. FILE gets all of it. Exit
-status 0: all were timed; 1: not; 77: no PyTorch or no card.
+A step is SIZE/OPTIMIZER, followed by /plain where it is all in bf16 and not clipped, and by /4 where it takes four batches, all as in compare.py. After 150 steps
+seven times 60 are timed, back to back. --one STEP WAY is what each process does; its last line is JSON. FILE gets all of it, as it comes. Exit status 0:
+all were timed; 1: not; 77: no PyTorch or no card.
 """
 import argparse
 import datetime
@@ -18,13 +19,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/p
 FIRST, TURNS, STEPS = 150, 7, 60
 
 
-def one(size, optimizer, which):
+def one(step, which):
     import compare  # Which leaves with 77 where there is nothing to run on
     import torch
 
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    task = compare.Task(size, optimizer)
+    size, optimizer, *more = step.split("/")
+    task = compare.Task(size, optimizer, plain="plain" in more, accumulate=max([int(n) for n in more if n.isdigit()], default=1))
     way = compare.graph(task) if which == "graph" else compare.ours(task, executables=int(which))
     taken = []
     with way.around():
@@ -49,32 +51,32 @@ def one(size, optimizer, which):
 
 def main():
     parser = argparse.ArgumentParser(description="Time of a step, each way in a process of its own.")
-    parser.add_argument("--one", nargs=3, metavar=("SIZE", "OPTIMIZER", "WAY"))
-    parser.add_argument("--sizes", default="tiny")
-    parser.add_argument("--optimizers", default="forloop,fused")
+    parser.add_argument("--one", nargs=2, metavar=("STEP", "WAY"))
+    parser.add_argument("--steps", default="tiny/forloop,tiny/fused")
     parser.add_argument("--ways", default="graph,1,0")
     parser.add_argument("--out")
     arguments = parser.parse_args()
     if arguments.one:
         one(*arguments.one)
         return 0
-    rows, failed = [], []
-    for size in arguments.sizes.split(","):
-        for optimizer in arguments.optimizers.split(","):
-            for way in arguments.ways.split(","):
-                done = subprocess.run([sys.executable, __file__, "--one", size, optimizer, way], stdout=subprocess.PIPE, text=True, check=False)
-                if done.returncode == 77:
-                    print(done.stdout.strip().splitlines()[-1])
-                    return 77
-                if done.returncode != 0:
-                    failed.append(f"{size}, {optimizer}, {way}: exit status {done.returncode}")
-                    continue
-                rows.append(json.loads(done.stdout.strip().splitlines()[-1]))
-                print(f"{rows[-1]['step']:24} {way:6} {min(rows[-1]['us']):9.1f} .. {max(rows[-1]['us']):9.1f} us a step", flush=True)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as f:
-            json.dump({"script": "step_time", "driver": "cuda", "date": str(datetime.date.today()), "rows": rows,
-                       "command": "python3 tests/frameworks/step_time.py " + " ".join(sys.argv[1:])}, f, indent=1)
+    data = {"script": "step_time", "driver": "cuda", "date": str(datetime.date.today()),
+            "command": "python3 tests/frameworks/step_time.py " + " ".join(sys.argv[1:]), "rows": []}
+    failed = []
+    for step in arguments.steps.split(","):
+        for way in arguments.ways.split(","):
+            done = subprocess.run([sys.executable, __file__, "--one", step, way], stdout=subprocess.PIPE, text=True, check=False)
+            if done.returncode == 77:
+                print(done.stdout.strip().splitlines()[-1])
+                return 77
+            if done.returncode != 0:
+                failed.append(f"{step}, {way}: exit status {done.returncode}")
+                continue
+            row = json.loads(done.stdout.strip().splitlines()[-1])
+            print(f"{row['step']:32} {way:6} {min(row['us']):9.1f} .. {max(row['us']):9.1f} us a step", flush=True)
+            data["rows"].append(row)
+            if arguments.out:
+                with open(arguments.out, "w", encoding="utf-8") as f:
+                    json.dump(data, f, indent=1)
     print("\n".join(f"failed: {words}" for words in failed) or "ok")
     return 1 if failed else 0
 
