@@ -1,8 +1,8 @@
 /*
- * Arenas: a host-side allocator over one range of device memory, and the record of which block was where at which node.
+ * Arenas: a host-side allocator over one range of device memory; and what a session knows about blocks, those that a host notes included.
  *
- * Lists are sorted arrays, searched by halves: the blocks that are out by address, the free ranges by address for joining neighbours and
- * by size for the best fit. Putting in and taking out moves the rest of an array along. A call costs 0.3 us with 1,000 blocks out in random
+ * Lists are sorted arrays, searched by halves: the blocks that are out by address (blocks.h), the free ranges by address for joining neighbours
+ * and by size for the best fit. Putting in and taking out moves the rest of an array along. A call costs 0.3 us with 1,000 blocks out in random
  * order, 0.8 us with 3,000, 2 us with 10,000 and 15 us with 100,000, where a tree would begin to pay.
  *
  * All room that giving a block back may need is made when the block is taken, so that giving back cannot fail.
@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "pin_p.h"
+#include "room.h"
 #include "structs.h"
 
 #define BLOCK_ALIGNMENT 256u
@@ -28,35 +30,12 @@ typedef struct ranges {
     size_t n, room;
 } ranges;
 
-typedef struct record {
-    sg__block block;
-    bool before; /* It was out when the recording began. */
-    char label[];
-} record;
-
-/* A block that is gone, in an array by address and then by time that is searched as a tree: the middle item is the root. What the items
- * of a subtree span together stands in its root, and tells where not to look. */
-typedef struct ended {
-    record *record;
-    CUdeviceptr end;
-    uint32_t first_node, last_node;
-} ended;
-
-/* The blocks of one arena, or those that the host notes. */
-typedef struct blocks {
-    record **live; /* By address. */
-    size_t n_live, live_room;
-    ended *ended; /* Those that nodes of the recording may point to. */
-    size_t n_ended, ended_room;
-    bool sorted;
-} blocks;
-
 struct stepgraph_arena {
     stepgraph_arena *next;
     stepgraph_session *session;
     stepgraph_pin *pin; /* The memory. */
     uint64_t quarantine_bytes;
-    blocks blocks;
+    sg__blocks blocks;
     ranges by_start, by_bytes; /* Free. */
     ranges queue;              /* Given back, and not free yet: from `head` on, the oldest first. */
     size_t head;
@@ -65,179 +44,9 @@ struct stepgraph_arena {
 
 struct sg__arenas {
     stepgraph_arena *arenas;
-    blocks noted;
+    sg__blocks noted;
     uint32_t nodes; /* How many the recording held when it was last looked at. */
 };
-
-/* The array, with room for n items; NULL, and the array as it was, if there is no memory. */
-static void *enlarge(void *array, size_t *room, size_t n, size_t bytes)
-{
-    size_t larger = *room != 0 ? *room : 64;
-    void *moved;
-
-    if (n <= *room)
-        return array;
-    while (larger < n)
-        larger *= 2;
-    moved = realloc(array, larger * bytes);
-    if (moved != NULL)
-        *room = larger;
-    return moved;
-}
-
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
-
-/* Index of the first block that ends beyond address. */
-static size_t live_index(const blocks *b, CUdeviceptr address)
-{
-    size_t low = 0, high = b->n_live;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const sg__block *block = &b->live[middle]->block;
-        if (block->start + block->bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static const sg__block *live_at(const blocks *b, CUdeviceptr address)
-{
-    size_t index = live_index(b, address);
-
-    return index < b->n_live && b->live[index]->block.start <= address ? &b->live[index]->block : NULL;
-}
-
-static stepgraph_status blocks_add(blocks *b, range extent, const char *label, uint32_t node)
-{
-    size_t index = live_index(b, extent.start), label_bytes = label != NULL ? strlen(label) + 1 : 1;
-    void *live = enlarge(b->live, &b->live_room, b->n_live + 1, sizeof(record *)), *ended_then = NULL;
-    record *made;
-
-    if (live != NULL) {
-        b->live = live;
-        ended_then = enlarge(b->ended, &b->ended_room, b->n_ended + b->n_live + 1, sizeof *b->ended);
-    }
-    if (ended_then == NULL)
-        return sg__fail_memory("host", (b->n_ended + b->n_live + 1) * sizeof *b->ended);
-    b->ended = ended_then;
-    made = malloc(sizeof *made + label_bytes);
-    if (made == NULL)
-        return sg__fail_memory("host", sizeof *made + label_bytes);
-    made->before = false;
-    memcpy(made->label, label != NULL ? label : "", label_bytes);
-    made->block = (sg__block){.start = extent.start, .bytes = extent.bytes, .label = made->label, .first_node = node, .last_node = UINT32_MAX};
-
-    memmove(&b->live[index + 1], &b->live[index], (b->n_live - index) * sizeof(record *));
-    b->live[index] = made;
-    b->n_live++;
-    return STEPGRAPH_OK;
-}
-
-/* The block is gone as of the node that is recorded next. It is kept if a node was recorded while it was there. */
-static void blocks_end(blocks *b, size_t index, uint32_t node)
-{
-    record *gone = b->live[index];
-
-    b->n_live--;
-    memmove(&b->live[index], &b->live[index + 1], (b->n_live - index) * sizeof(record *));
-    if (gone->block.first_node >= node) {
-        free(gone);
-        return;
-    }
-    gone->block.last_node = node - 1;
-    b->ended[b->n_ended++].record = gone;
-    b->sorted = false;
-}
-
-/* A recording begins. */
-static void blocks_restart(blocks *b)
-{
-    for (size_t i = 0; i < b->n_live; i++) {
-        b->live[i]->block.first_node = 0;
-        b->live[i]->before = true;
-    }
-    for (size_t i = 0; i < b->n_ended; i++)
-        free(b->ended[i].record);
-    b->n_ended = 0;
-}
-
-static void blocks_free(blocks *b)
-{
-    for (size_t i = 0; i < b->n_live; i++)
-        free(b->live[i]);
-    for (size_t i = 0; i < b->n_ended; i++)
-        free(b->ended[i].record);
-    free(b->live);
-    free(b->ended);
-}
-
-static int by_address_and_time(const void *a, const void *b)
-{
-    const sg__block *x = &((const ended *)a)->record->block, *y = &((const ended *)b)->record->block;
-
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->first_node < y->first_node ? -1 : x->first_node > y->first_node;
-}
-
-/* Fill in what subtrees span; the root of this one. */
-static const ended *make_tree(ended *items, size_t n)
-{
-    ended *root = &items[n / 2];
-    const sg__block *block;
-    const ended *sides[2];
-
-    if (n == 0)
-        return NULL;
-    block = &root->record->block;
-    root->end = block->start + block->bytes;
-    root->first_node = block->first_node;
-    root->last_node = block->last_node;
-    sides[0] = make_tree(items, n / 2);
-    sides[1] = make_tree(root + 1, n - n / 2 - 1);
-    for (int i = 0; i < 2; i++)
-        if (sides[i] != NULL) {
-            root->end = sides[i]->end > root->end ? sides[i]->end : root->end;
-            root->first_node = sides[i]->first_node < root->first_node ? sides[i]->first_node : root->first_node;
-            root->last_node = sides[i]->last_node > root->last_node ? sides[i]->last_node : root->last_node;
-        }
-    return root;
-}
-
-static const sg__block *ended_at(const ended *items, size_t n, CUdeviceptr address, uint32_t node)
-{
-    const ended *root = &items[n / 2];
-    const sg__block *block, *found;
-
-    if (n == 0 || address >= root->end || node < root->first_node || node > root->last_node)
-        return NULL;
-    block = &root->record->block;
-    found = ended_at(items, n / 2, address, node);
-    if (found != NULL || address < block->start)
-        return found;
-    if (address - block->start < block->bytes && node >= block->first_node && node <= block->last_node)
-        return block;
-    return ended_at(root + 1, n - n / 2 - 1, address, node);
-}
-
-static const sg__block *block_at(blocks *b, CUdeviceptr address, uint32_t node)
-{
-    const sg__block *block = live_at(b, address);
-
-    if (block != NULL && block->first_node <= node)
-        return block;
-    if (b->n_ended == 0)
-        return NULL;
-    if (!b->sorted) {
-        qsort(b->ended, b->n_ended, sizeof *b->ended, by_address_and_time);
-        (void)make_tree(b->ended, b->n_ended);
-        b->sorted = true;
-    }
-    return ended_at(b->ended, b->n_ended, address, node);
-}
 
 /* ---- blocks in messages ------------------------------------------------------------------------------------------ */
 
@@ -251,17 +60,10 @@ static const char *describe(const sg__block *block, char *text, size_t bytes)
     return text;
 }
 
-/* Whether a block begins there; its index. */
-static bool begins_at(const blocks *b, CUdeviceptr address, size_t *index_out)
-{
-    *index_out = live_index(b, address);
-    return *index_out < b->n_live && b->live[*index_out]->block.start == address;
-}
-
 /* No block begins at address: say what is there. */
-static stepgraph_status refuse_free(const blocks *b, CUdeviceptr address, const char *where)
+static stepgraph_status refuse_free(const sg__blocks *b, CUdeviceptr address, const char *where)
 {
-    const sg__block *block = live_at(b, address);
+    const sg__block *block = sg__blocks_live_at(b, address);
     char text[256];
 
     if (block != NULL)
@@ -282,32 +84,16 @@ static stepgraph_status find_arenas(stepgraph_session *session)
 void sg__arenas_free(stepgraph_session *session)
 {
     if (session->arenas != NULL)
-        blocks_free(&session->arenas->noted);
+        sg__blocks_free(&session->arenas->noted);
     free(session->arenas);
-}
-
-/* Append the carried blocks of one list; where out is NULL, count them only. */
-static size_t gather_carried(const blocks *b, sg__carried *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < b->n_live + b->n_ended; i++) {
-        const record *one = i < b->n_live ? b->live[i] : b->ended[i - b->n_live].record;
-        if (!one->before)
-            continue;
-        if (out != NULL)
-            out[n] = (sg__carried){.start = one->block.start, .bytes = one->block.bytes, .last_node = one->block.last_node};
-        n++;
-    }
-    return n;
 }
 
 static size_t gather_all_carried(const sg__arenas *arenas, sg__carried *out)
 {
-    size_t n = gather_carried(&arenas->noted, out);
+    size_t n = sg__blocks_carried(&arenas->noted, out);
 
     for (const stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next)
-        n += gather_carried(&arena->blocks, out != NULL ? out + n : NULL);
+        n += sg__blocks_carried(&arena->blocks, out != NULL ? out + n : NULL);
     return n;
 }
 
@@ -372,7 +158,7 @@ bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, C
         arena = arena->next;
     if (arena == NULL)
         return false;
-    index = live_index(&arena->blocks, from);
+    index = sg__blocks_index(&arena->blocks, from);
     while (index < arena->blocks.n_live && arena->blocks.live[index]->block.start <= from) {
         from = arena->blocks.live[index]->block.start + arena->blocks.live[index]->block.bytes;
         index++;
@@ -386,66 +172,33 @@ bool sg__arena_gap(const stepgraph_session *session, const stepgraph_pin *pin, C
 
 bool sg__arena_notes(const stepgraph_session *session, CUdeviceptr start, uint64_t bytes)
 {
-    const blocks *noted;
-    size_t index;
+    return session->arenas != NULL && sg__blocks_any_in(&session->arenas->noted, start, bytes);
+}
 
-    if (session->arenas == NULL)
-        return false;
-    noted = &session->arenas->noted;
-    index = live_index(noted, start);
-    if (index < noted->n_live && noted->live[index]->block.start < start + bytes)
-        return true;
-    for (size_t i = 0; i < noted->n_ended; i++)
-        if (noted->ended[i].record->block.start - start < bytes)
-            return true;
-    return false;
+/* The list that an address belongs to. There is one. */
+static sg__blocks *blocks_of(const stepgraph_session *session, CUdeviceptr address)
+{
+    stepgraph_arena *arena = arena_of(session, (range){.start = address, .bytes = 1});
+
+    return arena != NULL ? &arena->blocks : &session->arenas->noted;
 }
 
 bool sg__arena_block_at(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)
 {
-    const sg__block *found;
-    stepgraph_arena *arena;
+    const sg__block *found = session->arenas != NULL ? sg__blocks_at(blocks_of(session, address), address, node) : NULL;
 
-    if (session->arenas == NULL)
-        return false;
-    arena = arena_of(session, (range){.start = address, .bytes = 1});
-    found = block_at(arena != NULL ? &arena->blocks : &session->arenas->noted, address, node);
     if (found != NULL)
         *out = *found;
     return found != NULL;
 }
 
-static bool covers(const sg__block *block, CUdeviceptr address)
-{
-    return address >= block->start && address - block->start < block->bytes;
-}
-
-/* How far a block is from a node: those before it come before all those after it. */
-static uint64_t distance(const sg__block *block, uint32_t node)
-{
-    return block->last_node < node ? node - block->last_node : (uint64_t)1 << 32 | block->first_node;
-}
-
-/* Rare, so all of them are looked at. */
 bool sg__arena_block_near(const stepgraph_session *session, CUdeviceptr address, uint32_t node, sg__block *out)
 {
-    const sg__block *best = NULL, *block;
-    const stepgraph_arena *arena;
-    const blocks *b;
+    const sg__block *found = session->arenas != NULL ? sg__blocks_near(blocks_of(session, address), address, node) : NULL;
 
-    if (session->arenas == NULL)
-        return false;
-    arena = arena_of(session, (range){.start = address, .bytes = 1});
-    b = arena != NULL ? &arena->blocks : &session->arenas->noted;
-    best = live_at(b, address);
-    for (size_t i = 0; i < b->n_ended; i++) {
-        block = &b->ended[i].record->block;
-        if (covers(block, address) && (best == NULL || distance(block, node) < distance(best, node)))
-            best = block;
-    }
-    if (best != NULL)
-        *out = *best;
-    return best != NULL;
+    if (found != NULL)
+        *out = *found;
+    return found != NULL;
 }
 
 bool sg__arenas_any(const stepgraph_session *session)
@@ -572,9 +325,9 @@ void sg__arenas_record(stepgraph_session *session)
 
     if (arenas == NULL)
         return;
-    blocks_restart(&arenas->noted);
+    sg__blocks_restart(&arenas->noted);
     for (stepgraph_arena *arena = arenas->arenas; arena != NULL; arena = arena->next) {
-        blocks_restart(&arena->blocks);
+        sg__blocks_restart(&arena->blocks);
         empty_queue(arena, 0); /* What was freed before no node of this recording uses. */
     }
     arenas->nodes = 0;
@@ -590,9 +343,9 @@ static stepgraph_status make_room(stepgraph_arena *arena)
     } needs[] = {{&arena->by_start, n}, {&arena->by_bytes, n}, {&arena->queue, 2 * n}};
 
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-        range *larger = enlarge(needs[i].list->items, &needs[i].list->room, needs[i].n, sizeof *larger);
+        range *larger = sg__room(needs[i].list->items, &needs[i].list->room, needs[i].n, 64, sizeof *larger);
         if (larger == NULL)
-            return sg__fail_memory("host", needs[i].n * sizeof *larger);
+            return STEPGRAPH_ERR_MEMORY;
         needs[i].list->items = larger;
     }
     return STEPGRAPH_OK;
@@ -602,7 +355,7 @@ static stepgraph_status make_room(stepgraph_arena *arena)
 
 static void free_arena(stepgraph_arena *arena)
 {
-    blocks_free(&arena->blocks);
+    sg__blocks_free(&arena->blocks);
     free(arena->by_start.items);
     free(arena->by_bytes.items);
     free(arena->queue.items);
@@ -733,7 +486,7 @@ stepgraph_status stepgraph_arena_alloc(stepgraph_arena *arena, uint64_t bytes, c
         return status;
     index = place(&arena->by_bytes, (range){.start = 0, .bytes = round_up(bytes)}, true);
     found = (range){.start = arena->by_bytes.items[index].start, .bytes = round_up(bytes)};
-    status = blocks_add(&arena->blocks, found, label, next_node(arena->session));
+    status = sg__blocks_add(&arena->blocks, found.start, found.bytes, label, next_node(arena->session));
     if (status != STEPGRAPH_OK)
         return status;
     (void)take_free(arena, index, found.bytes);
@@ -757,12 +510,12 @@ stepgraph_status stepgraph_arena_free(stepgraph_arena *arena, uint64_t address)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no arena to give a block back to: the pointer is NULL");
     if (address == 0)
         return STEPGRAPH_OK;
-    if (!begins_at(&arena->blocks, address, &index)) {
+    if (!sg__blocks_begins_at(&arena->blocks, address, &index)) {
         snprintf(where, sizeof where, "arena '%s'", arena->pin->name);
         return sg__log_failure(arena->session, refuse_free(&arena->blocks, address, where));
     }
     freed = (range){.start = address, .bytes = arena->blocks.live[index]->block.bytes};
-    blocks_end(&arena->blocks, index, next_node(arena->session));
+    sg__blocks_end(&arena->blocks, index, next_node(arena->session));
     arena->stats.blocks--;
     arena->stats.used -= freed.bytes;
     queue_block(arena, freed);
@@ -788,7 +541,7 @@ stepgraph_status stepgraph_arena_note_alloc(stepgraph_session *session, uint64_t
     const stepgraph_arena *arena;
     stepgraph_status status;
     char text[256];
-    blocks *noted;
+    sg__blocks *noted;
     size_t index;
 
     sg__error_clear();
@@ -806,23 +559,23 @@ stepgraph_status stepgraph_arena_note_alloc(stepgraph_session *session, uint64_t
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "%llu bytes at 0x%llx lie in arena '%s', which knows its blocks by itself",
                         (unsigned long long)bytes, (unsigned long long)address, arena->pin->name);
     noted = &session->arenas->noted;
-    index = live_index(noted, address);
+    index = sg__blocks_index(noted, address);
     if (index < noted->n_live && noted->live[index]->block.start < address + bytes)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "%llu bytes at 0x%llx overlap a block that is in use, %s: note that it is free first",
                         (unsigned long long)bytes, (unsigned long long)address, describe(&noted->live[index]->block, text, sizeof text));
-    return blocks_add(noted, (range){.start = address, .bytes = bytes}, label, next_node(session));
+    return sg__blocks_add(noted, address, bytes, label, next_node(session));
 }
 
 stepgraph_status stepgraph_arena_note_free(stepgraph_session *session, uint64_t address)
 {
-    const blocks none = {0};
+    const sg__blocks none = {0};
     size_t index;
 
     sg__error_clear();
     if (session == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no session to note a block in: the pointer is NULL");
-    if (session->arenas == NULL || !begins_at(&session->arenas->noted, address, &index))
+    if (session->arenas == NULL || !sg__blocks_begins_at(&session->arenas->noted, address, &index))
         return refuse_free(session->arenas != NULL ? &session->arenas->noted : &none, address, "those that were noted");
-    blocks_end(&session->arenas->noted, index, next_node(session));
+    sg__blocks_end(&session->arenas->noted, index, next_node(session));
     return STEPGRAPH_OK;
 }

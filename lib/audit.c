@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "room.h"
 #include "structs.h"
 
 /* ---- gathering --------------------------------------------------------------------------------------------------- */
@@ -61,6 +62,7 @@ void stepgraph_audit_destroy(stepgraph_audit *audit)
 static sg__finding *room_for(stepgraph_audit *audit, sg__weight weight)
 {
     size_t at = (size_t)audit->summary.kept;
+    sg__finding *findings;
 
     if (at == SG__FINDINGS_KEPT) {
         if (weight == SG__NOTE || audit->notes == 0)
@@ -72,16 +74,12 @@ static sg__finding *room_for(stepgraph_audit *audit, sg__weight weight)
         audit->notes--;
         return &audit->findings[at];
     }
-    if (at == audit->room) {
-        size_t room = audit->room != 0 ? 2 * audit->room : 8;
-        sg__finding *larger = realloc(audit->findings, room * sizeof *larger);
-        if (larger == NULL)
-            return NULL;
-        audit->findings = larger;
-        audit->room = room;
-    }
+    findings = sg__room(audit->findings, &audit->room, at + 1, 8, sizeof *findings);
+    if (findings == NULL)
+        return NULL;
+    audit->findings = findings;
     audit->summary.kept++;
-    return &audit->findings[at];
+    return &findings[at];
 }
 
 /* The report's own copy of a stage's name; NULL: no host memory. */
@@ -114,8 +112,7 @@ stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind ki
     audit->summary.faults += weight == SG__FAULT ? 1 : 0;
     audit->summary.doubtful += weight == SG__DOUBTFUL ? 1 : 0;
     if (finding == NULL)
-        return audit->summary.kept == SG__FINDINGS_KEPT ? STEPGRAPH_OK
-                                                        : sg__fail_memory("host", 2 * audit->room * sizeof *finding);
+        return audit->summary.kept == SG__FINDINGS_KEPT ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
     audit->notes += weight == SG__NOTE ? 1 : 0;
     *finding = (sg__finding){.kind = kind, .weight = weight, .node = node, .node_kind = "", .advice = ""};
     if (about != NULL && about->layout != NULL && about->layout->name != NULL)

@@ -6,6 +6,10 @@
 #include "audit_p.h"
 #include "graph/operands.h"
 #include "graph/rewrite.h"
+#include "room.h"
+
+/* Items of a list, to begin with. */
+#define ROOM_LEAST 256u
 
 /* Kernels that wait for kernels of other devices. More are told by the caller. */
 static const char *const collective_patterns[] = {
@@ -82,25 +86,10 @@ static const habit *habit_of(survey *s, const sg__layout *layout)
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
-static stepgraph_status grow(void *array, size_t *room, size_t n, size_t bytes)
-{
-    void **items = array, *larger;
-    size_t more = *room != 0 ? 2 * *room : 256;
-
-    if (n < *room)
-        return STEPGRAPH_OK;
-    larger = realloc(*items, more * bytes);
-    if (larger == NULL)
-        return sg__fail_memory("host", more * bytes);
-    *items = larger;
-    *room = more;
-    return STEPGRAPH_OK;
-}
-
 /* The number of a block that was met. */
 static stepgraph_status number_block(sg__footprint *out, const sg__block *block, uint32_t *number)
 {
-    stepgraph_status status;
+    sg__block *blocks;
 
     for (size_t i = out->n_blocks; i-- > 0 && out->n_blocks - i < 512;)
         if (out->blocks[i].start == block->start && out->blocks[i].first_node == block->first_node) {
@@ -108,9 +97,10 @@ static stepgraph_status number_block(sg__footprint *out, const sg__block *block,
             return STEPGRAPH_OK;
         }
     /* One that was met long ago gets a second number: as if it were another block, which only what is told of a quarantine notices. */
-    status = grow(&out->blocks, &out->blocks_room, out->n_blocks, sizeof *out->blocks);
-    if (status != STEPGRAPH_OK)
-        return status;
+    blocks = sg__room(out->blocks, &out->blocks_room, out->n_blocks + 1, ROOM_LEAST, sizeof *blocks);
+    if (blocks == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    out->blocks = blocks;
     *number = (uint32_t)out->n_blocks;
     out->blocks[out->n_blocks] = *block;
     out->blocks[out->n_blocks++].label = "";
@@ -121,17 +111,21 @@ static stepgraph_status add(survey *s, sg__access access, sg__touch touch)
 {
     sg__footprint *out = s->out;
     size_t room = out->accesses_room;
-    stepgraph_status status;
+    sg__access *accesses;
+    sg__touch *touches;
 
     access.node = s->node;
     for (size_t i = s->first_access; i < out->n_accesses; i++)
         if (out->accesses[i].start == access.start && out->accesses[i].bytes == access.bytes && out->accesses[i].write >= access.write)
             return STEPGRAPH_OK; /* Argument after argument points to the same. */
-    status = grow(&out->accesses, &room, out->n_accesses, sizeof *out->accesses);
-    if (status == STEPGRAPH_OK)
-        status = grow(&out->touches, &out->accesses_room, out->n_accesses, sizeof *out->touches);
-    if (status != STEPGRAPH_OK)
-        return status;
+    accesses = sg__room(out->accesses, &room, out->n_accesses + 1, ROOM_LEAST, sizeof *accesses);
+    if (accesses == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    out->accesses = accesses;
+    touches = sg__room(out->touches, &out->accesses_room, out->n_accesses + 1, ROOM_LEAST, sizeof *touches);
+    if (touches == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    out->touches = touches;
     out->accesses[out->n_accesses] = access;
     out->touches[out->n_accesses++] = touch;
     return STEPGRAPH_OK;
@@ -448,14 +442,14 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
         CUdeviceptr base = 0;
         size_t size = 0;
         void *values[] = {&size, &base, &memory};
-        stepgraph_status status;
 
         if (driver->PointerGetAttributes(3, attributes, values, at) != CUDA_SUCCESS || size == 0 || base + size <= at || memory == 0)
             return STEPGRAPH_OK;
         if (*n == 0 || (*list)[*n - 1].base != base) {
-            status = grow(list, room, *n, sizeof **list);
-            if (status != STEPGRAPH_OK)
-                return status;
+            alias *larger = sg__room(*list, room, *n + 1, ROOM_LEAST, sizeof *larger);
+            if (larger == NULL)
+                return STEPGRAPH_ERR_MEMORY;
+            *list = larger;
             (*list)[(*n)++] = (alias){.memory = memory, .base = base, .address = at};
         }
         at = base + size;

@@ -8,6 +8,7 @@
 #include "graveyard.h"
 #include "names.h"
 #include "resolve.h"
+#include "room.h"
 #include "step_p.h"
 #include "structs.h"
 
@@ -234,17 +235,11 @@ fail:
 /* Put the pins in their places in the index, which is by address. */
 static stepgraph_status index_pins(stepgraph_session *session, sg__pin_group *group)
 {
-    size_t room = session->pins_room != 0 ? session->pins_room : 16;
+    stepgraph_pin **pins = sg__room(session->pins, &session->pins_room, session->n_pins + group->n, 16, sizeof(stepgraph_pin *));
 
-    while (room < session->n_pins + group->n)
-        room *= 2;
-    if (room != session->pins_room) {
-        stepgraph_pin **larger = realloc(session->pins, room * sizeof(stepgraph_pin *));
-        if (larger == NULL)
-            return sg__fail_memory("host", room * sizeof(stepgraph_pin *));
-        session->pins = larger;
-        session->pins_room = room;
-    }
+    if (pins == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    session->pins = pins;
     for (size_t i = 0; i < group->n; i++) {
         stepgraph_pin *pin = &group->pins[i];
         size_t index = sg__pin_index(session, pin->address);

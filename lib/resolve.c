@@ -6,6 +6,7 @@
 
 #include "arena_p.h"
 #include "pin_p.h"
+#include "room.h"
 #include "step_p.h"
 
 /* ---- lists of allocations ---------------------------------------------------------------------------------------- */
@@ -38,15 +39,11 @@ sg__allocation *sg__allocation_add(sg__allocations *list, const sg__allocation *
 
     while (last < list->n && list->items[last].start < item->start + item->bytes)
         last++;
-    if (first == last && list->n == list->room) {
-        size_t room = list->room != 0 ? 2 * list->room : 16;
-        sg__allocation *larger = realloc(list->items, room * sizeof *larger);
-        if (larger == NULL) {
-            sg__fail_memory("host", room * sizeof *larger);
+    if (first == last) {
+        sg__allocation *items = sg__room(list->items, &list->room, list->n + 1, 16, sizeof *items);
+        if (items == NULL)
             return NULL;
-        }
-        list->items = larger;
-        list->room = room;
+        list->items = items;
     }
     memmove(&list->items[first + 1], &list->items[last], (list->n - last) * sizeof *list->items);
     list->n = list->n + 1 - (last - first);

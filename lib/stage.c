@@ -8,6 +8,7 @@
 
 #include "feed.h"
 #include "graph/graph.h"
+#include "room.h"
 #include "step_p.h"
 #include "structs.h"
 
@@ -319,14 +320,10 @@ static stepgraph_status begin_chapter(stepgraph_step *step, uint32_t stage)
     sg__stages *stages = &step->stages;
     sg__chapter *chapter;
 
-    if (stages->n_chapters == stages->chapters_room) {
-        size_t room = stages->chapters_room != 0 ? 2 * stages->chapters_room : 16;
-        sg__chapter *larger = realloc(stages->chapters, room * sizeof *larger);
-        if (larger == NULL)
-            return sg__fail_memory("host", room * sizeof *larger);
-        stages->chapters = larger;
-        stages->chapters_room = room;
-    }
+    chapter = sg__room(stages->chapters, &stages->chapters_room, stages->n_chapters + 1, 16, sizeof *chapter);
+    if (chapter == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    stages->chapters = chapter;
     stages->current = stage;
     chapter = &stages->chapters[stages->n_chapters++];
     chapter->stage = stage;

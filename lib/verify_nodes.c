@@ -9,6 +9,7 @@
 
 #include "graph/single.h"
 #include "graveyard.h"
+#include "room.h"
 #include "verify_p.h"
 
 /* ---- one node ---------------------------------------------------------------------------------------------------- */
@@ -145,14 +146,11 @@ static bool declares(const sg__verify *v, uint32_t node, CUdeviceptr address, ui
 
 static stepgraph_status add_extra(sg__verify *v, uint32_t node, uint32_t range)
 {
-    if (v->n_extras == v->extras_room) {
-        size_t room = v->extras_room != 0 ? 2 * v->extras_room : 64;
-        uint32_t *larger = realloc(v->extras, room * sizeof *larger);
-        if (larger == NULL)
-            return sg__fail_memory("host", room * sizeof *larger);
-        v->extras = larger;
-        v->extras_room = room;
-    }
+    uint32_t *extras = sg__room(v->extras, &v->extras_room, v->n_extras + 1, 64, sizeof *extras);
+
+    if (extras == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    v->extras = extras;
     if (v->count_extra[node]++ == 0)
         v->first_extra[node] = v->n_extras;
     v->extras[v->n_extras++] = range;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena_p.h"
+#include "room.h"
 #include "structs.h"
 #include "text.h"
 #include "verify_p.h"
@@ -125,14 +126,10 @@ stepgraph_status sg__verify_note(sg__verify *v, stepgraph_verify_kind kind, cons
     report->summary.faults += is_fault(kind);
     if (report->summary.kept == SG__VERIFY_KEPT)
         return STEPGRAPH_OK;
-    if (report->summary.kept == report->room) {
-        size_t room = report->room != 0 ? 2 * report->room : 16;
-        f = realloc(report->findings, room * sizeof *f);
-        if (f == NULL)
-            return sg__fail_memory("host", room * sizeof *f);
-        report->findings = f;
-        report->room = room;
-    }
+    f = sg__room(report->findings, &report->room, (size_t)report->summary.kept + 1, 16, sizeof *f);
+    if (f == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    report->findings = f;
     f = &report->findings[report->summary.kept++];
     *f = (stepgraph_verify_finding)STEPGRAPH_VERIFY_FINDING_INIT;
     f->kind = kind;

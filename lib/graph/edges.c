@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../error.h"
+#include "../room.h"
 #include "graph.h"
 
 /* Finds a node's index by its handle. Edges mostly lead from one node to the next, so the neighbours of the last one are tried first, and
@@ -57,14 +58,11 @@ static bool index_of(finder *f, CUgraphNode handle, uint32_t *index_out)
 
 static stepgraph_status add(sg__graph_edges *out, sg__graph_edge edge)
 {
-    if (out->n == out->room) {
-        size_t room = out->room != 0 ? 2 * out->room : 64;
-        sg__graph_edge *larger = realloc(out->items, room * sizeof *larger);
-        if (larger == NULL)
-            return sg__fail_memory("host", room * sizeof *larger);
-        out->items = larger;
-        out->room = room;
-    }
+    sg__graph_edge *items = sg__room(out->items, &out->room, out->n + 1, 64, sizeof *items);
+
+    if (items == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    out->items = items;
     out->items[out->n++] = edge;
     return STEPGRAPH_OK;
 }

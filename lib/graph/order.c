@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../error.h"
+#include "../room.h"
 #include "dag.h"
 
 /* Bytes that nodes name: from the first on, up to the last, which is not in it. */
@@ -94,18 +95,11 @@ static stepgraph_status line_up(builder *b, sg__graph_edge *edges, size_t *n_edg
 
 static stepgraph_status rows_reserve(builder *b, size_t more)
 {
-    size_t room = b->rows_room != 0 ? b->rows_room : (size_t)b->input->n + SG__ORDER_BRANCHES_MAX;
-    uint32_t *larger;
+    uint32_t *rows = sg__room(b->rows, &b->rows_room, b->n_rows + more, (size_t)b->input->n + SG__ORDER_BRANCHES_MAX, sizeof *rows);
 
-    while (room < b->n_rows + more)
-        room *= 2;
-    if (room == b->rows_room)
-        return STEPGRAPH_OK;
-    larger = realloc(b->rows, room * sizeof *larger);
-    if (larger == NULL)
-        return no_memory(room * sizeof *larger);
-    b->rows = larger;
-    b->rows_room = room;
+    if (rows == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    b->rows = rows;
     return STEPGRAPH_OK;
 }
 
@@ -162,14 +156,11 @@ static stepgraph_status find_branches(builder *b, const sg__graph_edge *edges, s
 
 static stepgraph_status add_edge(builder *b, touch from, touch to)
 {
-    if (b->n_edges == b->edges_room) {
-        size_t room = b->edges_room != 0 ? 2 * b->edges_room : 1024;
-        sg__graph_edge *larger = realloc(b->edges, room * sizeof *larger);
-        if (larger == NULL)
-            return no_memory(room * sizeof *larger);
-        b->edges = larger;
-        b->edges_room = room;
-    }
+    sg__graph_edge *edges = sg__room(b->edges, &b->edges_room, b->n_edges + 1, 1024, sizeof *edges);
+
+    if (edges == NULL)
+        return STEPGRAPH_ERR_MEMORY;
+    b->edges = edges;
     b->edges[b->n_edges++] = (sg__graph_edge){.from = PLACE(from), .to = PLACE(to)};
     return STEPGRAPH_OK;
 }
