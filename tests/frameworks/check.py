@@ -3,6 +3,7 @@
     current       stepgraph/abi.py is what declare.py writes now
     declarations  its sizes, offsets and constants are those that a C compiler finds in the headers, and every call is in the library
     prototypes    what each call answers and is given is what a C++ compiler finds
+    handles       what is written is read; options that there are not and objects that are gone are refused
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
     loop          steps are launched, recorded, checked and replayed there
     recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
@@ -93,6 +94,32 @@ def prototypes():
     for (name, ours), theirs in zip(abi.CALLS.items(), said_by(KINDS + lines + "}\n", ".cpp"), strict=True):
         ours = ours.replace("size_t", "uint64")
         check(ours == theirs, f"stepgraph_{name}: {ours} in Python, {theirs} in C")
+
+
+def refused(kind, words, call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except kind as error:
+        check(words in str(error), f"{words!r} is not in {str(error)!r}")
+    else:
+        check(False, f"nothing was said that {words!r} is in")
+
+
+def handles():
+    library = stepgraph.Library(path)
+    session = stepgraph.Session(library)
+    weight = stepgraph.Pin(session, "weight", library.ROLE_STATE, 8)
+    weight.write(b"\x01\x02\x03\x04\x05\x06\x07\x08")
+    check(weight.read() == bytes(range(1, 9)), "what was written is not what is read")
+    refused(stepgraph.Error, "weight", weight.write, b"short")
+    refused(TypeError, "chek_every", stepgraph.Loop, session, chek_every=50)
+    loop, step = stepgraph.Loop(session, name="train"), stepgraph.Step(session, "step", 0)
+    step.destroy()
+    refused(stepgraph.Error, "NULL", step.replay)
+    session.close()
+    session.close()
+    for call, *arguments in ((session.wait,), (weight.read,), (loop.begin, 0), (loop.stats,)):
+        refused(stepgraph.Error, "NULL", call, *arguments)
 
 
 def recording():
@@ -383,7 +410,7 @@ def arena():
     made.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, recording, loop, recorder, recorders, arena)}[what]()
+{check.__name__: check for check in (current, declarations, prototypes, handles, recording, loop, recorder, recorders, arena)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

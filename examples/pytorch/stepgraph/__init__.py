@@ -73,6 +73,8 @@ class Library:
         record.size = ctypes.sizeof(record)
         record.alive = []
         for name, value in fields.items():
+            if name not in (known := [field for field, *_ in record._fields_]):
+                raise TypeError(f"stepgraph_{struct} has no field {name!r}: {', '.join(known[1:])}")
             if isinstance(value, str):
                 record.alive.append(ctypes.create_string_buffer(os.fsencode(value)))
                 value = ctypes.addressof(record.alive[-1])
@@ -121,6 +123,10 @@ class Handle:
 
     def __init__(self, library, handle):
         self.library, self._as_parameter_ = library, handle
+
+    def gone(self):
+        """From now on it is NULL, which calls refuse."""
+        self._as_parameter_ = None
 
 
 class Session(Handle):
@@ -180,17 +186,18 @@ class Session(Handle):
         return Audit(self.library, handle, (time.perf_counter_ns() - began) / 1000)
 
     def close(self):
-        """With all that belongs to it."""
-        for loop in self.loops:
-            self.library.get("loop_destroy", loop)
-        for step in self.steps:
-            self.library.get("step_destroy", step)
-        for arena in self.arenas:
-            self.library.call("arena_destroy", arena)
-        for pin in self.pins:
-            self.library.call("pin_destroy", pin)
-        self.loops, self.steps, self.pins, self.arenas = [], [], [], []
+        """With all that belongs to it. Nothing of it can be used afterwards; to close it once more does nothing."""
+        for members, destroy, use in (
+            (self.loops, "loop_destroy", self.library.get),
+            (self.steps, "step_destroy", self.library.get),
+            (self.arenas, "arena_destroy", self.library.call),
+            (self.pins, "pin_destroy", self.library.call),
+        ):
+            while members:
+                use(destroy, members[-1])
+                members.pop().gone()
         self.library.call("session_close", self)
+        self.gone()
 
 
 class Pin(Handle):
@@ -213,6 +220,11 @@ class Pin(Handle):
 
     def feed_bytes(self, data):
         self.feed(ctypes.cast(ctypes.c_char_p(bytes(data)), ctypes.c_void_p), len(data))
+
+    def write(self, data):
+        """In stream order, and not as a part of a step: a parameter's first value, a checkpoint. data: as many bytes as the pin has."""
+        data = bytes(data)
+        self.library.call("pin_write", self, data, len(data))
 
     def read(self):
         """What it holds once all that is queued has run."""
@@ -273,6 +285,7 @@ class Step(Handle):
     def destroy(self):
         self.library.get("step_destroy", self)
         self.session.steps.remove(self)
+        self.gone()
 
     def stats(self):
         return self.library.filled("step_get_stats", "step_stats", self)
