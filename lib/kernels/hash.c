@@ -20,7 +20,7 @@ fail:
         driver->ModuleUnload(hash->module);
     *hash = (sg__hash){0};
     return sg__fail_prefix(status, "the kernels that hash memory cannot be loaded%s: ",
-                           driver->software ? " (cusim finds them through CUSIM_KERNELS)" : "");
+                           driver->software ? " (add stepgraph-kernels.so, of the build, to CUSIM_KERNELS)" : "");
 }
 
 static CUresult launch(const sg__driver *driver, const sg__kernels *kernels, CUfunction function, CUstream stream, uint64_t blocks,

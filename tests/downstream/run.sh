@@ -2,8 +2,10 @@
 # Install the build into a folder of its own and use it as a stranger would:
 #
 #     sh run.sh SOURCE BUILD VERSION [CUSIM KERNELS]
+#
+# CUSIM and KERNELS, of the build, say that cusim is there: what is used is what was installed.
 set -eu
-source=$1 build=$2 version=$3 cusim=${4:-} kernels=${5:-}
+source=$1 build=$2 version=$3 cusim=${4:-}
 cc=${CC:-cc} cxx=${CXX:-c++}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -53,8 +55,8 @@ for client in client client++; do
     "$tmp/$client" "$version" "$tmp/no-such-driver.so" || fail "$client"
 done
 if [ -n "$cusim" ]; then
-    export CUSIM_KERNELS="$kernels"
+    unset CUSIM_KERNELS
     for client in client client++; do
-        "$tmp/$client" "$version" "$tmp/no-such-driver.so" "$cusim" || fail "$client on cusim"
+        "$tmp/$client" "$version" "$tmp/no-such-driver.so" "$libdir/cusim/libcusim.so" || fail "$client on the installed cusim"
     done
 fi

@@ -73,14 +73,17 @@ static void load_folder(const char *folder)
 
 static void load_path(const char *path)
 {
+    char here[PATH_MAX];
     struct stat st;
 
     if (stat(path, &st) != 0)
         cs_say("CUSIM_KERNELS: no %s", path);
     else if (S_ISDIR(st.st_mode))
         load_folder(path);
-    else
+    else if (strchr(path, '/') != NULL)
         load_file(path, true);
+    else if (snprintf(here, sizeof here, "./%s", path) < (int)sizeof here) /* A bare name would be looked for where libraries are. */
+        load_file(here, true);
 }
 
 static void load_beside(void)
