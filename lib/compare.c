@@ -315,6 +315,10 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
         status = check(steps[i], steps[0]);
         c.bytes |= status == STEPGRAPH_OK && (steps[i]->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0;
     }
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        for (size_t j = 0; j < i && status == STEPGRAPH_OK; j++)
+            if (steps[j] == steps[i]) /* Which differs from itself nowhere. */
+                status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s' is given twice: two recordings are compared, which two steps hold", steps[i]->name);
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);

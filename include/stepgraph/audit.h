@@ -117,8 +117,9 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, 
  * @param[out] audit_out  Set only on success; give it back with stepgraph_audit_destroy().
  *
  * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
- * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, or the steps belong to different sessions.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, the steps belong to different sessions, or one is given twice.
  * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
+ * @retval STEPGRAPH_ERR_REFUSED   The module of a kernel was unloaded since, and nodes have to be read again.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
@@ -146,8 +147,9 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
  *                        the others that differs, those of step k + 1 first.
  *
  * @retval STEPGRAPH_OK            *audit_out is the caller's. Faults in it are no error of this call.
- * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a number is 0, or the steps belong to different sessions.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a number is 0, the steps belong to different sessions, or one is given twice.
  * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
+ * @retval STEPGRAPH_ERR_REFUSED   The module of a kernel was unloaded since, and nodes have to be read again.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1

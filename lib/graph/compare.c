@@ -30,6 +30,7 @@ typedef struct comparison {
     row *rows;
     uint64_t *values; /* One word of each. */
     const unsigned char **pieces; /* One argument of each. */
+    bool checked;                 /* Kernels' modules are still loaded. */
 } comparison;
 
 /* One word of all graphs, from c->values. */
@@ -158,6 +159,16 @@ static size_t like_of(const comparison *c, size_t g, size_t node)
     return first;
 }
 
+static stepgraph_status check_modules(comparison *c)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t g = 0; g < c->n && !c->checked && status == STEPGRAPH_OK; g++)
+        status = sg__layouts_check(c->driver, &c->graphs[g]->layouts);
+    c->checked = status == STEPGRAPH_OK;
+    return status;
+}
+
 static stepgraph_status compare_kernels(comparison *c, size_t node)
 {
     static const word_of function[] = {{SG__WORD_FUNCTION, 0, 8}};
@@ -165,9 +176,11 @@ static stepgraph_status compare_kernels(comparison *c, size_t node)
                                     {SG__WORD_SHAPE, 4, 4}, {SG__WORD_SHAPE, 5, 4}, {SG__WORD_SHAPE, 6, 4}};
     const sg__graph_node *first = &c->graphs[0]->nodes[node];
     const sg__layout *layout = first->layout;
-    stepgraph_status status;
+    stepgraph_status status = check_modules(c);
     CUfunction kernel;
 
+    if (status != STEPGRAPH_OK)
+        return status;
     for (size_t g = 0; g < c->n; g++) {
         CUDA_KERNEL_NODE_PARAMS *x = &c->arguments[g].params;
         const size_t like = like_of(c, g, node);

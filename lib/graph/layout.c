@@ -102,6 +102,24 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     return status == STEPGRAPH_OK && layouts->unread != NULL ? mark_unread(layouts->unread, layout) : status;
 }
 
+stepgraph_status sg__layouts_check(const sg__driver *driver, const sg__layouts *layouts)
+{
+    size_t offset;
+
+    for (size_t i = 0; i < layouts->room; i++) {
+        const sg__layout *layout = layouts->slots[i];
+        CUresult code = layout != NULL && layout->known ? driver->FuncGetParamInfo(layout->function, 0, &offset, NULL) : CUDA_SUCCESS;
+        if (code == CUDA_ERROR_INVALID_HANDLE)
+            return sg__fail(STEPGRAPH_ERR_REFUSED,
+                            "the module of kernel '%.200s' was unloaded since it was recorded. The graph can be replayed, but neither read nor made "
+                            "launchable again: keep modules loaded while graphs live, or record again",
+                            layout->name != NULL ? sg__name_short(layout->name) : "?");
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE) /* The latter of a kernel without arguments. */
+            return sg__fail_driver(driver, "cuFuncGetParamInfo", code);
+    }
+    return STEPGRAPH_OK;
+}
+
 void sg__layouts_free(sg__layouts *layouts)
 {
     for (size_t i = 0; i < layouts->room; i++) {

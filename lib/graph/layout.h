@@ -62,6 +62,8 @@ bool sg__layout_fits(const sg__layout *layout, const char *pattern);
 
 /* Ask, or remember. *layout_out is valid as long as the layouts. */
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out);
+/* Before a graph is read, or made launchable, once more, either of which can crash the process where a kernel's module was unloaded since (R580). */
+stepgraph_status sg__layouts_check(const sg__driver *driver, const sg__layouts *layouts);
 void sg__layouts_free(sg__layouts *layouts);
 
 #endif

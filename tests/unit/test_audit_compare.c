@@ -837,7 +837,10 @@ START_TEST(steps_that_are_not_ready_are_refused_by_name)
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, NULL, NULL, &report), "NULL");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, a, NULL, NULL), "audit_out");
     ck_assert_ptr_eq(report, (stepgraph_audit *)&stream);
-    CLEAN(compared(a, a, a));
+    /* One with itself would be equal, whatever it has frozen. */
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, a, NULL, &report), "one", "given twice");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_audit_compare(a, plain(session, "two"), a, &report), "one", "given twice");
+    CLEAN(compared(a, plain(session, "three"), NULL));
 }
 END_TEST
 
