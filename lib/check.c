@@ -59,11 +59,10 @@ static stepgraph_status check_state(const stepgraph_step *step)
         return sg__error_set(&step->error);
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be checked: it has no graph; record one first", step->name);
-    for (const stepgraph_step *other = step->session->steps; other != NULL; other = other->next)
-        if (other->stages.open != 0)
-            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be checked: a run of step '%s' is open; call stepgraph_step_run_end() first",
-                            step->name, other->name);
-    return STEPGRAPH_OK;
+    status = sg__no_run_open(step, "be checked");
+    if (status == STEPGRAPH_OK)
+        status = sg__step_alive(step);
+    return status == STEPGRAPH_OK ? sg__step_kernels_alive(step, "be checked") : status;
 }
 
 /* ---- calling back ------------------------------------------------------------------------------------------------ */

@@ -13,8 +13,6 @@
 
 /* Fresh arms after the first two, once fresh launches were seen to differ: enough to know their spread. */
 #define MORE_FRESH 4u
-/* How far beyond that spread a replay must be to be wrong. */
-#define FAR 16.0
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +147,7 @@ bool sg__check_beyond(const sg__record *record, const sg__shot_item *item)
     /* Without a type there are no values to measure. */
     if (item->pin->type == STEPGRAPH_TYPE_BYTES)
         return false;
-    return largest > FAR * record->spread || sqrt(item->distance.squares) > FAR * record->norm;
+    return largest > SG__FAR * record->spread || sqrt(item->distance.squares) > SG__FAR * record->norm;
 }
 
 /* What fresh launches have in spread, after step i. */
@@ -237,7 +235,7 @@ static stepgraph_status compare_step(sg__check *check, bool fresh, sg__arm arm, 
 static stepgraph_status fresh_step(sg__check *check, uint32_t i)
 {
     stepgraph_step *step = check->step;
-    stepgraph_status status, ended;
+    stepgraph_status status;
     char what[80];
     bool late = false;
 
@@ -255,12 +253,12 @@ static stepgraph_status fresh_step(sg__check *check, uint32_t i)
     } else {
         stepgraph_error_info why;
         sg__error_get(&why);
-        ended = stepgraph_step_run_end(step);
-        step->stages.open = ended == STEPGRAPH_OK ? step->stages.open : (stepgraph_run)0;
+        (void)stepgraph_step_run_end(step);
+        sg__run_cancel(step);
         return sg__error_set(&why);
     }
     if (status != STEPGRAPH_OK) {
-        step->stages.open = (stepgraph_run)0;
+        sg__run_cancel(step);
         return status;
     }
     snprintf(what, sizeof what, "the fresh launches of step %llu", (unsigned long long)(check->config.first + i));

@@ -14,6 +14,9 @@
 
 #define SG__CHECK_STEPS_MAX 64u
 
+/* How far beyond what runs differ by themselves a replay must be to be wrong. */
+#define SG__FAR 16.0
+
 /* What OUTPUT and SCRATCH pins are filled with: a NaN in every float type, and a plain number in every one. */
 #define SG__FILL_A 0xffu
 #define SG__FILL_B 0x3eu

@@ -7,13 +7,9 @@
 
 #include "check_p.h"
 #include "kernels/elements.h"
+#include "resolve.h"
 #include "structs.h"
 #include "text.h"
-
-static const char *const role_names[] = {
-    [STEPGRAPH_ROLE_STATE] = "state", [STEPGRAPH_ROLE_FEED] = "feed",   [STEPGRAPH_ROLE_CELL] = "cell",
-    [STEPGRAPH_ROLE_OUTPUT] = "output", [STEPGRAPH_ROLE_CONST] = "const", [STEPGRAPH_ROLE_SCRATCH] = "scratch",
-};
 
 static const char *const type_names[] = {"bytes", "f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"};
 
@@ -74,7 +70,7 @@ static void describe(const sg__record *record, stepgraph_check_pin *pin)
     uint32_t f = pin->facts;
     int used;
 
-    used = snprintf(text, bytes, "%s '%s'", role_names[pin->role], pin->name);
+    used = snprintf(text, bytes, "%s '%s'", sg__role_name(pin->role), pin->name);
     text += used;
     bytes -= (size_t)used;
     what[0] = '\0';
@@ -315,7 +311,7 @@ static void write_json_pin(const stepgraph_check_pin *pin, sg__text *t)
 
     sg__text_add(t, "{\"name\": ");
     sg__text_quoted(t, pin->name);
-    sg__text_add(t, ", \"role\": \"%s\", \"type\": \"%s\", \"fault\": %s, \"facts\": [", role_names[pin->role], type_names[pin->type],
+    sg__text_add(t, ", \"role\": \"%s\", \"type\": \"%s\", \"fault\": %s, \"facts\": [", sg__role_name(pin->role), type_names[pin->type],
                  pin->fault != 0 ? "true" : "false");
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if ((pin->facts & facts[i].bit) != 0) {

@@ -82,12 +82,19 @@ static stepgraph_status gather(sg__shots *shots, unsigned int groups)
     if (shots->items == NULL)
         return sg__fail_memory("host", (session->n_pins + 1) * sizeof *shots->items);
     for (unsigned int group = SG__GROUP_STATE; group <= SG__GROUP_SCRATCH; group *= 2)
-        for (size_t i = 0; (groups & group) != 0 && i < session->n_pins; i++)
-            if ((unsigned int)group_of(session->pins[i]) == group) {
-                shots->items[shots->n_items++] = (sg__shot_item){.pin = session->pins[i], .group = (sg__group)group, .offset = shots->bytes};
-                shots->bytes += aligned(session->pins[i]->bytes);
-                shots->pin_bytes += session->pins[i]->bytes;
-            }
+        for (size_t i = 0; (groups & group) != 0 && i < session->n_pins; i++) {
+            stepgraph_pin *pin = session->pins[i];
+            stepgraph_status status;
+            if ((unsigned int)group_of(pin) != group)
+                continue;
+            status = sg__pin_check(pin); /* To copy memory that is gone would cost the context. */
+            if (status != STEPGRAPH_OK)
+                return status;
+            pin->images++;
+            shots->items[shots->n_items++] = (sg__shot_item){.pin = pin, .group = (sg__group)group, .offset = shots->bytes};
+            shots->bytes += aligned(pin->bytes);
+            shots->pin_bytes += pin->bytes;
+        }
     if (shots->bytes == 0)
         shots->bytes = ALIGNMENT;
     return STEPGRAPH_OK;
@@ -163,6 +170,8 @@ void sg__shots_free(sg__shots *shots)
         sg__own_free(session, shots->work);
         sg__bury(session, SG__GRAVE_HOST, (uintptr_t)shots->work_host);
     }
+    for (size_t i = 0; i < shots->n_items; i++)
+        shots->items[i].pin->images--;
     free(shots->whole.windows);
     free(shots->whole.pieces);
     free(shots->staged.windows);

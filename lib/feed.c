@@ -194,7 +194,7 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
     pin->feeds++;
     pin->fed_bytes = bytes;
     session->pin_stats.feeds++;
-    return session->feeding ? stepgraph_session_flush(session) : STEPGRAPH_OK;
+    return session->running != NULL ? stepgraph_session_flush(session) : STEPGRAPH_OK;
 }
 
 static stepgraph_status feed_scalar(stepgraph_pin *pin, const void *value, uint64_t bytes)

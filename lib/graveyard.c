@@ -1,5 +1,6 @@
 #include "graveyard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "session_p.h"
@@ -40,6 +41,18 @@ const char *sg__recording_here(void)
     name = recording != NULL ? recording->name : NULL;
     pthread_mutex_unlock(&lock);
     return name;
+}
+
+bool sg__recording_anywhere(char *name, size_t bytes)
+{
+    bool found;
+
+    pthread_mutex_lock(&lock);
+    found = recordings != NULL;
+    if (found)
+        snprintf(name, bytes, "%s", recordings->name);
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 static void destroy(const sg__driver *driver, CUcontext context, unsigned long long context_id, sg__grave kind, uintptr_t handle)

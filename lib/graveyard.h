@@ -28,6 +28,9 @@ void sg__recording_over(sg__recording *recording);
 /* The name of a step that this thread records; NULL if it records none. */
 const char *sg__recording_here(void);
 
+/* Whether any thread records, in any session: then no call may wait for all of a context. The name of the step, cut off where there is no room. */
+bool sg__recording_anywhere(char *name, size_t bytes);
+
 typedef enum sg__grave {
     SG__GRAVE_EXEC,
     SG__GRAVE_GRAPH,

@@ -80,6 +80,8 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
     if (loop == NULL)
         return sg__fail_memory("host", sizeof *loop);
     loop->session = session;
+    loop->lodger = (sg__lodger){.next = session->loops, .name = ""};
+    session->loops = &loop->lodger;
     loop->stats = (stepgraph_loop_stats)STEPGRAPH_LOOP_STATS_INIT;
     status = read_config(session, given, loop);
     if (status == STEPGRAPH_OK)
@@ -90,7 +92,7 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
         if (loop->name == NULL || loop->lanes == NULL)
             status = sg__fail_memory("host", loop->config.max_graphs * sizeof *loop->lanes);
     }
-    loop->config.name = loop->name;
+    loop->config.name = loop->lodger.name = loop->name;
     if (status == STEPGRAPH_OK && (loop->config.flags & STEPGRAPH_LOOP_TRACE) != 0)
         status = sg__trace_make(loop);
     if (status != STEPGRAPH_OK) {
@@ -105,16 +107,19 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
 
 void stepgraph_loop_destroy(stepgraph_loop *loop)
 {
+    sg__lodger **link;
+
     if (loop == NULL)
         return;
-    if (loop->open != 0)
-        loop->session->feeding = false;
     for (uint32_t i = 0; loop->lanes != NULL && i < loop->config.max_graphs; i++)
         sg__lane_free(loop, &loop->lanes[i]);
     sg__lane_free(loop, &loop->outside);
     stepgraph_step_destroy(loop->look);
     sg__loop_forget(loop);
     sg__trace_free(loop);
+    for (link = &loop->session->loops; *link != &loop->lodger; link = &(*link)->next)
+        ;
+    *link = loop->lodger.next;
     free(loop->report.text);
     free(loop->lanes);
     free(loop->name);
@@ -187,23 +192,15 @@ static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t
     stepgraph_step *step;
     stepgraph_status status = sg__lane_step(loop, lane, SG__STEP_ITSELF, &step);
 
-    if (status == STEPGRAPH_OK)
-        status = stepgraph_step_run_begin(step, run);
-    loop->session->feeding = status == STEPGRAPH_OK;
-    return status;
+    return status == STEPGRAPH_OK ? stepgraph_step_run_begin(step, run) : status;
 }
 
 static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
 {
-    stepgraph_status status = STEPGRAPH_OK;
+    stepgraph_status status = sg__loop_save(loop, 1, true);
 
-    if (!loop->rehearsing) {
-        status = sg__loop_save(loop, 1);
-        if (status != STEPGRAPH_OK)
-            return sg__fail_prefix(
-                status, "loop '%s': warm-up runs cannot be undone, there is no room for a copy of the pins: ", loop->name);
-        loop->rehearsing = true;
-    }
+    if (status != STEPGRAPH_OK)
+        return sg__fail_prefix(status, "loop '%s': warm-up runs cannot be undone, since a copy of the pins cannot be made: ", loop->name);
     return start_run(loop, lane, STEPGRAPH_TURN_REHEARSAL);
 }
 
@@ -283,7 +280,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
     case STEPGRAPH_TURN_RERECORD:
         /* Work that escapes the recording runs at once, and would run once more where the recording fails. */
         if (kind == STEPGRAPH_TURN_RECORD)
-            (void)sg__loop_save(loop, 1);
+            (void)sg__loop_save(loop, 1, false);
         status = start_recording(loop, lane, kind, step_out);
         if (status == STEPGRAPH_OK || is_grave(status))
             break;
@@ -324,14 +321,13 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
                         loop->name, (unsigned long long)loop->retry.k, (unsigned long long)loop->retry.key, (unsigned long long)k,
                         (unsigned long long)turn->key);
     status = sg__session_alive(loop->session);
+    loop->k = k;
     if (status == STEPGRAPH_OK)
         status = sg__lane_find(loop, turn->key, &lane);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(loop->session, status);
-    loop->k = k;
     loop->keeps_nothing = (turn->flags & STEPGRAPH_TURN_KEEPS_NOTHING) != 0;
-    if (!loop->rehearsing) /* What an earlier turn saved is about that turn. */
-        sg__loop_forget(loop);
+    sg__loop_forget(loop); /* What an earlier turn saved is about that turn. */
     do {
         /* In doubt by turns, which save what no pin covers. */
         if (lane->phase == SG__PHASE_CHECK && !lane->suspected && loop->check.enqueue != NULL &&
@@ -490,7 +486,7 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
         (void)sg__error_set(&loop->unstarted_words);
     loop->unstarted = STEPGRAPH_OK;
     *status_out = status;
-    if (status == STEPGRAPH_ERR_STATE) /* Another thread records it: the turn stays open. */
+    if (started && stepgraph_step_state(step) == STEPGRAPH_STEP_CAPTURING) /* In another thread: the turn stays open. */
         return false;
     loop->stats.recordings += status == STEPGRAPH_OK ? 1 : 0;
     loop->stats.recordings_failed += status != STEPGRAPH_OK ? 1 : 0;
@@ -609,13 +605,9 @@ static void warm(stepgraph_loop *loop, sg__lane *lane)
 
 static stepgraph_status end_rehearsal(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
 {
-    stepgraph_status status = sg__loop_restore(loop, loop->before, SG__GROUP_STATE | SG__GROUP_OUTPUT);
+    stepgraph_status status = sg__loop_unrehearse(loop, turn->feed != 0);
 
     warm(loop, lane);
-    if (status == STEPGRAPH_OK && lane->phase != SG__PHASE_WARM) {
-        loop->rehearsing = false;
-        sg__loop_forget(loop);
-    }
     if (status != STEPGRAPH_OK) {
         loop->open = 0;
         return status;
@@ -630,9 +622,8 @@ static stepgraph_status end_run(stepgraph_loop *loop, sg__lane *lane, stepgraph_
 
     if (status == STEPGRAPH_ERR_STATE) /* Forked streams are not joined: the turn stays open. */
         return status;
-    loop->session->feeding = false;
     if (status != STEPGRAPH_OK) /* The host has launched the step; what failed is measuring it, unless all is lost. */
-        (void)sg__run_cancel(lane->step);
+        sg__run_cancel(lane->step);
     if (status == STEPGRAPH_ERR_LOST) {
         loop->open = 0;
         return status;
@@ -712,15 +703,13 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     case STEPGRAPH_TURN_LOOK:
         break;
     default:
-        loop->session->feeding = false;
-        (void)sg__run_cancel(lane->step);
+        sg__run_cancel(lane->step);
         break;
     }
     if (looking && status == STEPGRAPH_OK)
         status = look_fails(loop, lane);
-    if (loop->rehearsing && status == STEPGRAPH_OK)
-        status = sg__loop_restore(loop, loop->before, SG__GROUP_STATE | SG__GROUP_OUTPUT);
-    loop->rehearsing = false;
+    if (loop->open == STEPGRAPH_TURN_REHEARSAL && status == STEPGRAPH_OK)
+        status = sg__loop_unrehearse(loop, true);
     sg__loop_forget(loop);
     loop->open = 0;
     loop->unstarted = STEPGRAPH_OK;
@@ -752,6 +741,7 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
         lane->final = false;
         lane->refused = 0;
         lane->planted = false;
+        lane->unlike = 0;
         lane->suspected = false;
         if (lane->phase != SG__PHASE_WARM)
             sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_DROPPED, why != NULL ? why : "the host dropped the graph");

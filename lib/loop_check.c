@@ -8,28 +8,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "arena_p.h"
 #include "check_p.h"
 #include "graveyard.h"
 #include "kernels/elements.h"
 #include "loop_p.h"
+#include "wait.h"
 
 #define WRITTEN ((unsigned int)(SG__GROUP_STATE | SG__GROUP_OUTPUT))
+/* With those that the step is not to write. */
+#define ALL (WRITTEN | (unsigned int)SG__GROUP_INPUT)
 
 /* Faults that are planted, until one is seen. */
 #define PLANTS_MAX 8u
 /* Replays of the same step that are compared with each other before a difference counts as the graph's. */
 #define REPLAYS_MAX 3u
+/* Checks in a row that find a difference which replays do not have among themselves, in a step that does not repeat itself bit by bit: a chance that
+ * comes once comes seldom, and three times in a row hardly ever; a value that is frozen differs each time. */
+#define UNLIKE_MAX 3u
 /* Checks that are put off in a row. */
 #define PUT_OFF_MAX 8u
 #define TIMEOUT_DEFAULT_NS 60000000000u
 
+/* How a check ended, and what there is to say. */
+typedef struct sg__result {
+    stepgraph_check_verdict verdict;
+    bool unlike; /* Inconclusive, but some pin is one that replays agree on and the launches do not. */
+    char words[512];
+} sg__result;
+
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 /* With the context current. */
-static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
+static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n, unsigned int groups)
 {
     unsigned int *images[] = {&loop->before, &loop->after};
     uint64_t device = loop->config.snapshot_bytes, host = 0;
@@ -37,14 +49,14 @@ static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n)
 
     loop->has_images = true;
     if (status == STEPGRAPH_OK)
-        status = sg__shots_make(&loop->shots, loop->session, WRITTEN, n + 1, device, host);
+        status = sg__shots_make(&loop->shots, loop->session, groups, n + 1, device, host);
     for (unsigned int i = 0; i < n && status == STEPGRAPH_OK; i++)
         if (!sg__shot_add(&loop->shots, images[i]))
             status =
                 sg__fail(STEPGRAPH_ERR_MEMORY,
-                         "%u copies of all STATE and OUTPUT pins take %llu bytes each, and %llu bytes of device memory and %llu "
+                         "%u copies of all STATE and OUTPUT pins%s take %llu bytes each, and %llu bytes of device memory and %llu "
                          "of page-locked host memory may be used",
-                         n, (unsigned long long)loop->shots.bytes, (unsigned long long)device, (unsigned long long)host);
+                         n, groups == ALL ? ", and of what is fed," : "", (unsigned long long)loop->shots.bytes, (unsigned long long)device, (unsigned long long)host);
     return status;
 }
 
@@ -52,18 +64,20 @@ void sg__loop_forget(stepgraph_loop *loop)
 {
     if (loop->has_images)
         sg__shots_free(&loop->shots);
+    free(loop->deviations);
+    loop->deviations = NULL;
     loop->has_images = false;
     sg__guards_forget(loop);
 }
 
-stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, bool inputs)
 {
     stepgraph_status status = sg__enter(loop->session);
 
     if (status != STEPGRAPH_OK)
         return status;
     sg__loop_forget(loop);
-    status = make_images(loop, n);
+    status = make_images(loop, n, inputs ? ALL : WRITTEN);
     if (status == STEPGRAPH_OK)
         status = sg__shot_save(&loop->shots, loop->before);
     /* The host's launches may go to other streams. */
@@ -75,22 +89,44 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n)
     return status;
 }
 
-stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups)
+/* Before a rehearsal's work is undone: it is to have left inputs that were there already as they were, since nobody could put those back that are fed
+ * after it has begun. */
+static stepgraph_status look_for_written_inputs(stepgraph_loop *loop)
 {
-    stepgraph_status status = sg__enter(loop->session);
+    stepgraph_status status = sg__shot_compare(&loop->shots, loop->before, SG__GROUP_INPUT, SG__FILL_A, SG__FILL_A);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    if (status != STEPGRAPH_OK || sg__shots_found(&loop->shots, SG__GROUP_INPUT) == 0)
+        return status;
+    for (size_t i = 0; i < loop->shots.n_items; i++)
+        if (loop->shots.items[i].bytes > 0)
+            return sg__fail(STEPGRAPH_ERR_REFUSED,
+                            "loop '%s': step %llu writes pin '%s', whose role, %s, says that only the host does, so warm-up runs cannot be undone: make it "
+                            "a STATE, or leave STEPGRAPH_LOOP_RESTORE out",
+                            loop->name, (unsigned long long)loop->k, loop->shots.items[i].pin->name, sg__role_name(loop->shots.items[i].pin->role));
+    return STEPGRAPH_OK;
+}
+
+stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
+{
+    stepgraph_status status = sg__enter(loop->session), back;
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = sg__shot_restore(&loop->shots, image, groups);
-    if (status == STEPGRAPH_OK)
-        status = sg__session_wait(loop->session);
+    status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
+    back = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
+    if (back == STEPGRAPH_OK)
+        back = sg__session_wait(loop->session);
+    sg__loop_forget(loop);
     sg__leave(loop->session);
-    return status;
+    return back != STEPGRAPH_OK ? back : status;
 }
 
 stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
 {
     stepgraph_status status;
+    char other[64];
     CUresult code;
 
     if (!loop->has_images)
@@ -99,7 +135,12 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     if (status != STEPGRAPH_OK)
         return status;
     /* Nobody knows on which stream it is. */
-    code = escaped ? loop->session->driver->CtxSynchronize() : CUDA_SUCCESS;
+    if (escaped && sg__recording_anywhere(other, sizeof other))
+        status = sg__fail(STEPGRAPH_ERR_STATE,
+                          "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
+                          "break the recording of step '%s', in another session",
+                          loop->name, (unsigned long long)loop->k, other);
+    code = escaped && status == STEPGRAPH_OK ? loop->session->driver->CtxSynchronize() : CUDA_SUCCESS;
     if (code != CUDA_SUCCESS)
         status = sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
     if (status == STEPGRAPH_OK)
@@ -116,7 +157,7 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
 /* Everything as before the step; what was fed is still there. */
 static stepgraph_status go_back(stepgraph_loop *loop)
 {
-    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, SG__GROUP_STATE);
+    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
 
     return status == STEPGRAPH_OK ? sg__guards_copy(loop, SG__BEFORE, true) : status;
 }
@@ -135,7 +176,8 @@ fail:
     return status;
 }
 
-/* Outputs and scratch of the graph hold nothing that a replay could pass off as its own. */
+/* Scratch of the graph holds nothing that a replay could pass off as its own. Not so before the host's launches, which are the step: what they find there,
+ * and in outputs, is what they would find without a check. */
 static stepgraph_status poison(const stepgraph_loop *loop, const sg__lane *lane)
 {
     const stepgraph_session *session = loop->session;
@@ -146,7 +188,7 @@ static stepgraph_status poison(const stepgraph_loop *loop, const sg__lane *lane)
         const stepgraph_pin *pin = lane->step->used[i];
         if (pin->in_arena && scratch)
             status = poison_arena(session, pin);
-        else if (pin->role == STEPGRAPH_ROLE_OUTPUT || (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch && !pin->in_arena))
+        else if (pin->role == STEPGRAPH_ROLE_SCRATCH && scratch && !pin->in_arena)
             SG__CU(session->driver, MemsetD8Async, pin->address, SG__FILL_A, pin->bytes, session->stream);
     }
     return status;
@@ -185,14 +227,12 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
                         "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay "
                         "unproven with STEPGRAPH_LOOP_NO_CHECK: %s",
                         lane->unpinned);
-    status = sg__loop_save(loop, 2);
+    status = sg__loop_save(loop, 2, true);
     if (status == STEPGRAPH_OK)
         status = sg__enter(loop->session);
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__guards_save(loop, lane);
-    if (status == STEPGRAPH_OK)
-        status = poison(loop, lane);
     sg__leave(loop->session);
     return status;
 }
@@ -200,7 +240,7 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
 {
     stepgraph_status status = save(loop, lane), agreed;
-    const bool against = status == STEPGRAPH_ERR_MEMORY;
+    const bool against = status == STEPGRAPH_ERR_MEMORY || status == STEPGRAPH_ERR_REFUSED; /* Memory of some pin is gone. */
     uint32_t worst;
 
     *possible = false;
@@ -221,20 +261,15 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
 static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
 {
     stepgraph_session *session = loop->session;
-    uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS, start = sg__loop_now_ns(),
-             waited = 0;
+    const uint64_t limit = loop->config.timeout_ns != 0 ? loop->config.timeout_ns : TIMEOUT_DEFAULT_NS;
     stepgraph_status status;
     CUevent event = NULL;
-    CUresult code;
+    bool late;
 
     SG__CU(session->driver, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
     SG__CU(session->driver, EventRecord, event, session->stream);
-    while ((code = session->driver->EventQuery(event)) == CUDA_ERROR_NOT_READY && waited < limit) {
-        if (waited > 200000)
-            nanosleep(&(struct timespec){0, 50000}, NULL);
-        waited = sg__loop_now_ns() - start;
-    }
-    if (code == CUDA_ERROR_NOT_READY) {
+    status = sg__wait_event(session, event, limit, &late);
+    if (status == STEPGRAPH_OK && late) {
         sg__session_hangs(session, event, lane->step->name);
         sg__fail(STEPGRAPH_ERR_LOST,
                  "loop '%s': a replay of step %llu did not come to an end within %.1f seconds; launched one by one the same step "
@@ -243,9 +278,6 @@ static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
                  loop->config.agree != NULL ? ", or for another rank" : "");
         return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
     }
-    sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
-    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuEventQuery", code);
-
 fail:
     sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);
     return status;
@@ -274,34 +306,50 @@ static stepgraph_status replay(stepgraph_loop *loop, sg__lane *lane)
 /* Bytes that differ from an image, by pin, in the items of the images. */
 static stepgraph_status compare(stepgraph_loop *loop, unsigned int image, size_t *differ)
 {
-    stepgraph_status status = sg__shot_compare(&loop->shots, image, WRITTEN, SG__FILL_A, SG__FILL_A);
+    stepgraph_status status = sg__shot_compare(&loop->shots, image, ALL, SG__FILL_A, SG__FILL_A);
 
     if (status == STEPGRAPH_OK)
         status = sg__session_wait(loop->session);
     if (status == STEPGRAPH_OK)
-        *differ = sg__shots_found(&loop->shots, WRITTEN);
+        *differ = sg__shots_found(&loop->shots, ALL);
     return status;
 }
 
-static void describe(const stepgraph_loop *loop, size_t differ, char *words, size_t bytes)
+/* What to say of a pin that deviates; and of how many others. */
+static void describe(const stepgraph_loop *loop, size_t index, char *words, size_t bytes)
 {
-    for (size_t i = 0; i < loop->shots.n_items; i++) {
-        const sg__shot_item *item = &loop->shots.items[i];
-        int n;
-        if (item->bytes == 0)
-            continue;
-        n = snprintf(words, bytes,
-                     "a replay of step %llu leaves other bytes than the host's launches: pin '%.80s', %llu of %llu bytes, from "
-                     "byte %llu on",
-                     (unsigned long long)loop->k, item->pin->name, (unsigned long long)item->bytes,
-                     (unsigned long long)item->pin->bytes, (unsigned long long)item->first);
-        if (differ > 1 && n > 0 && (size_t)n < bytes)
-            snprintf(words + n, bytes - (size_t)n, ", and %zu other pin%s", differ - 1, differ > 2 ? "s" : "");
+    const stepgraph_pin *pin = loop->shots.items[index].pin;
+    const sg__deviation *deviation = &loop->deviations[index];
+    size_t others = 0;
+    int n;
+
+    for (size_t i = 0; i < loop->shots.n_items; i++)
+        others += i != index && loop->deviations[i].bytes > 0 ? 1 : 0;
+    if (loop->shots.items[index].group == SG__GROUP_INPUT) {
+        snprintf(words, bytes,
+                 "step %llu writes pin '%.80s', whose role, %s, says that only the host does, so that a replay of the same step finds other inputs: "
+                 "make it a STATE, or let the step write elsewhere",
+                 (unsigned long long)loop->k, pin->name, sg__role_name(pin->role));
         return;
     }
+    n = snprintf(words, bytes,
+                 "a replay of step %llu leaves other bytes than the host's launches: pin '%.80s', %llu of %llu bytes, from byte %llu on",
+                 (unsigned long long)loop->k, pin->name, (unsigned long long)deviation->bytes, (unsigned long long)pin->bytes,
+                 (unsigned long long)deviation->first);
+    if (others > 0 && n > 0 && (size_t)n < bytes)
+        snprintf(words + n, bytes - (size_t)n, ", and %zu other pin%s", others, others > 1 ? "s" : "");
 }
 
-/* A replay differs from the launches. Do replays differ from each other? Then it says nothing. */
+static size_t first_deviation(const stepgraph_loop *loop)
+{
+    size_t i = 0;
+
+    while (loop->deviations[i].bytes == 0)
+        i++;
+    return i;
+}
+
+/* A replay differs from the launches, here or on another rank. Do replays differ from each other? */
 static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bool *unsteady)
 {
     unsigned int image;
@@ -316,17 +364,48 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
     if (status != STEPGRAPH_OK || worst != 0)
         return status;
     status = sg__shot_save(&loop->shots, image);
-    for (unsigned int i = 0; i < REPLAYS_MAX && !*unsteady && status == STEPGRAPH_OK; i++) {
+    for (unsigned int i = 0; i < REPLAYS_MAX && status == STEPGRAPH_OK; i++) {
         status = go_back(loop);
         if (status == STEPGRAPH_OK)
             status = replay(loop, lane);
         if (status == STEPGRAPH_OK)
             status = compare(loop, image, &differ);
+        if (status == STEPGRAPH_OK && differ > 0)
+            status = sg__noise_add(loop, image);
         if (status == STEPGRAPH_OK)
             status = sg__loop_agree(loop, SG__ASK_UNSTEADY, differ > 0 ? 1 : 0, &worst);
-        *unsteady = status == STEPGRAPH_OK && worst != 0;
+        *unsteady = *unsteady || (status == STEPGRAPH_OK && worst != 0);
     }
     return status;
+}
+
+/* A replay differs: find out why, and what that says. touched: bytes that no pin covers. */
+static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t differ, uint64_t touched, sg__result *result)
+{
+    stepgraph_status status = sg__noise_begin(loop);
+    bool unsteady = false;
+    size_t told;
+
+    if (status == STEPGRAPH_OK)
+        status = compare_replays(loop, lane, &unsteady);
+    if (status != STEPGRAPH_OK)
+        return status;
+    result->verdict = touched > 0 || differ > 0 ? STEPGRAPH_DIVERGED : unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL;
+    if (touched > 0) {
+        snprintf(result->words, sizeof result->words, "a replay of step %llu writes to memory that no pin covers", (unsigned long long)loop->k);
+        return STEPGRAPH_OK;
+    }
+    if (differ == 0)
+        return STEPGRAPH_OK;
+    told = sg__noise_written_input(loop);
+    if (told == SIZE_MAX && unsteady) {
+        told = sg__noise_of_graph(loop);
+        result->unlike = told != SIZE_MAX;
+        if (!result->unlike || lane->unlike + 1 < UNLIKE_MAX)
+            result->verdict = STEPGRAPH_INCONCLUSIVE;
+    }
+    describe(loop, told != SIZE_MAX ? told : first_deviation(loop), result->words, sizeof result->words);
+    return STEPGRAPH_OK;
 }
 
 /* How good a state is to plant a fault in; 0: not at all. */
@@ -397,11 +476,10 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innoce
 }
 
 /* Replay, compare, and find out what the result is worth. The context is current. */
-static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict *verdict, char *words,
-                                     size_t bytes)
+static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__result *result)
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
-    bool unsteady = false, seen = lane->planted, innocent = seen;
+    bool seen = lane->planted, innocent = seen;
     uint64_t touched = 0;
     size_t differ = 0;
     uint32_t worst = 0;
@@ -420,24 +498,14 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, stepg
         status = sg__loop_agree(loop, SG__ASK_DIFFERS, differ > 0 || touched > 0 ? 1 : 0, &worst);
     if (status != STEPGRAPH_OK)
         return status;
-    if (worst != 0) {
-        if (touched > 0)
-            snprintf(words, bytes, "a replay of step %llu writes to memory that no pin covers", (unsigned long long)loop->k);
-        else if (differ > 0)
-            describe(loop, differ, words, bytes);
-        status = compare_replays(loop, lane, &unsteady);
-        *verdict = touched > 0  ? STEPGRAPH_DIVERGED
-                   : unsteady   ? STEPGRAPH_INCONCLUSIVE
-                   : differ > 0 ? STEPGRAPH_DIVERGED
-                                : STEPGRAPH_IDENTICAL;
-        return status;
-    }
+    if (worst != 0)
+        return weigh(loop, lane, differ, touched, result);
     if (!seen)
         status = plant(loop, lane, &innocent, &seen);
     lane->planted = seen;
-    *verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
+    result->verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
     if (!innocent)
-        snprintf(words, bytes, "no difference was seen, nor was a planted fault: %s",
+        snprintf(result->words, sizeof result->words, "no difference was seen, nor was a planted fault: %s",
                  choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
     return status;
 }
@@ -451,19 +519,25 @@ static void passed(stepgraph_loop *loop, sg__lane *lane)
         sg__lane_proven(loop, lane);
 }
 
-/* The worst verdict of all ranks. */
-static stepgraph_status agree_verdict(stepgraph_loop *loop, stepgraph_check_verdict *verdict)
+/* The worst result of all ranks. */
+static stepgraph_status agree_result(stepgraph_loop *loop, sg__result *result)
 {
-    static const stepgraph_check_verdict by_severity[] = {STEPGRAPH_IDENTICAL, STEPGRAPH_INCONCLUSIVE, STEPGRAPH_UNPROVEN,
-                                                          STEPGRAPH_DIVERGED};
+    static const struct {
+        stepgraph_check_verdict verdict;
+        bool unlike;
+    } by_severity[] = {{STEPGRAPH_IDENTICAL, false}, {STEPGRAPH_INCONCLUSIVE, false}, {STEPGRAPH_INCONCLUSIVE, true}, {STEPGRAPH_UNPROVEN, false},
+                       {STEPGRAPH_DIVERGED, false}};
     uint32_t mine = 0, worst;
     stepgraph_status status;
 
-    while (by_severity[mine] != *verdict)
+    result->unlike = result->unlike && result->verdict == STEPGRAPH_INCONCLUSIVE;
+    while (by_severity[mine].verdict != result->verdict || by_severity[mine].unlike != result->unlike)
         mine++;
     status = sg__loop_agree(loop, SG__ASK_VERDICT, mine, &worst);
-    if (status == STEPGRAPH_OK)
-        *verdict = by_severity[worst];
+    if (status == STEPGRAPH_OK) {
+        result->verdict = by_severity[worst].verdict;
+        result->unlike = by_severity[worst].unlike;
+    }
     return status;
 }
 
@@ -492,11 +566,14 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
     sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, told);
 }
 
-static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict verdict, const char *words)
+static void judge(stepgraph_loop *loop, sg__lane *lane, const sg__result *result)
 {
+    const char *words = result->words;
+
     loop->stats.checks++;
     lane->put_off = 0;
-    switch (verdict) {
+    lane->unlike = result->unlike ? lane->unlike + 1 : 0;
+    switch (result->verdict) {
     case STEPGRAPH_IDENTICAL:
         loop->stats.checks_identical++;
         lane->right_at = loop->k;
@@ -505,9 +582,13 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict 
         return;
     case STEPGRAPH_INCONCLUSIVE:
         loop->stats.checks_inconclusive++;
-        sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu: %s; but so do replays among themselves", loop->name,
-                (unsigned long long)lane->key, words);
-        passed(loop, lane);
+        sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu: %s; %s", loop->name, (unsigned long long)lane->key, words,
+                result->unlike ? "replays do not differ like that among themselves, though elsewhere they do: the next step is checked too"
+                               : "but so do replays among themselves");
+        if (!result->unlike)
+            passed(loop, lane);
+        else if (lane->phase != SG__PHASE_CHECK)
+            lane->until_check = 0;
         return;
     case STEPGRAPH_UNPROVEN:
         loop->stats.checks_unproven++;
@@ -524,51 +605,56 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, stepgraph_check_verdict 
 }
 
 /* Page-locked memory that the graph may use has changed while the host launched the step: by the step, and then a replay would change it once more,
- * or by another thread of the host's, which does not do so each time. */
-static void put_off(stepgraph_loop *loop, sg__lane *lane, uint64_t changed)
+ * or by another thread of the host's, which does not do so each time. Or another session records, which does not last. */
+static void put_off(stepgraph_loop *loop, sg__lane *lane, const sg__disturbance *disturbance)
 {
-    char words[512] = SG__ANOTHER_RANK;
+    const unsigned long long changed = disturbance->changed;
+    char why[200] = SG__ANOTHER_RANK, words[512] = SG__ANOTHER_RANK;
 
+    if (disturbance->recording[0] != '\0')
+        snprintf(why, sizeof why, "it has to wait for all streams, which would break the recording of step '%s'", disturbance->recording);
+    else if (changed != 0)
+        snprintf(why, sizeof why, "page-locked memory at 0x%llx has changed meanwhile", changed);
     loop->stats.checks_failed++;
-    if (changed != 0)
-        sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu, step %llu: the check is put off: page-locked memory at 0x%llx has changed meanwhile",
-                loop->name, (unsigned long long)lane->key, (unsigned long long)loop->k, (unsigned long long)changed);
+    sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu, step %llu: the check is put off: %s", loop->name, (unsigned long long)lane->key,
+            (unsigned long long)loop->k, why);
     if (lane->phase != SG__PHASE_CHECK) {
         lane->until_check = loop->config.check_every;
         return;
     }
     if (++lane->put_off < PUT_OFF_MAX)
         return;
-    if (changed != 0)
+    if (disturbance->recording[0] != '\0')
+        snprintf(words, sizeof words, "%.250s; and no check could be made: %s", lane->doubt_words, why);
+    else if (changed != 0)
         snprintf(words, sizeof words, "%.250s; and page-locked memory at 0x%llx changes in each step, so it is used, and a check, which does the step "
-                 "twice, could not put it back", lane->doubt_words, (unsigned long long)changed);
+                 "twice, could not put it back", lane->doubt_words, changed);
     sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, words);
 }
 
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
 {
-    stepgraph_check_verdict verdict = STEPGRAPH_IDENTICAL;
+    sg__result result = {.verdict = STEPGRAPH_IDENTICAL, .words = SG__ANOTHER_RANK};
     stepgraph_status status = sg__enter(loop->session), back;
     stepgraph_error_info why;
-    char words[400] = SG__ANOTHER_RANK;
     uint32_t against = 0;
-    uint64_t changed;
+    sg__disturbance disturbance;
     bool checked;
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = sg__guards_settle(loop, lane, &changed);
+    status = sg__guards_settle(loop, lane, &disturbance);
     if (status == STEPGRAPH_OK && lane->suspected)
-        status = sg__loop_agree(loop, SG__ASK_CHANGED, changed != 0 ? 1 : 0, &against);
+        status = sg__loop_agree(loop, SG__ASK_CHANGED, disturbance.changed != 0 || disturbance.recording[0] != '\0' ? 1 : 0, &against);
     checked = status == STEPGRAPH_OK && against == 0;
     if (checked)
-        status = hold_against(loop, lane, &verdict, words, sizeof words);
+        status = hold_against(loop, lane, &result);
     if (checked && status == STEPGRAPH_OK)
-        status = agree_verdict(loop, &verdict);
+        status = agree_result(loop, &result);
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
     if (checked && back == STEPGRAPH_OK)
-        back = sg__shot_restore(&loop->shots, loop->after, WRITTEN);
+        back = sg__shot_restore(&loop->shots, loop->after, ALL);
     if (checked && back == STEPGRAPH_OK)
         back = sg__guards_copy(loop, SG__AFTER, true);
     if (back == STEPGRAPH_OK)
@@ -588,9 +674,9 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         return sg__error_set(&why);
     if (status == STEPGRAPH_OK) {
         if (checked)
-            judge(loop, lane, verdict, words);
+            judge(loop, lane, &result);
         else
-            put_off(loop, lane, changed);
+            put_off(loop, lane, &disturbance);
         return STEPGRAPH_OK;
     }
     /* The replay was refused or failed; the host's launches have done the step. */
@@ -608,7 +694,7 @@ stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64
     stepgraph_check_pin first = STEPGRAPH_CHECK_PIN_INIT;
     stepgraph_check *check = NULL;
     stepgraph_status status;
-    const char *words;
+    sg__result result = {0};
 
     config.size = sizeof config;
     config.first = k;
@@ -624,10 +710,12 @@ stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64
     stepgraph_check_destroy(lane->check);
     lane->check = check;
     (void)stepgraph_check_get_summary(check, &summary);
-    words = summary.cause[0] != '\0'                                    ? summary.cause
-            : stepgraph_check_get_pin(check, 0, &first) == STEPGRAPH_OK ? first.text
-                                                                        : stepgraph_check_verdict_name(summary.verdict);
+    result.verdict = (stepgraph_check_verdict)summary.verdict;
+    snprintf(result.words, sizeof result.words, "%s",
+             summary.cause[0] != '\0'                                    ? summary.cause
+             : stepgraph_check_get_pin(check, 0, &first) == STEPGRAPH_OK ? first.text
+                                                                         : stepgraph_check_verdict_name(summary.verdict));
     lane->checks_left = 1;
-    judge(loop, lane, (stepgraph_check_verdict)summary.verdict, words);
+    judge(loop, lane, &result);
     return sg__session_alive(loop->session);
 }

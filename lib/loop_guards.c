@@ -177,25 +177,29 @@ static stepgraph_status wait_for_all_streams(const stepgraph_loop *loop)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
 }
 
-stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, uint64_t *changed)
+stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, sg__disturbance *disturbance)
 {
     sg__guards *guards = &loop->guards;
     stepgraph_status status;
 
-    *changed = 0;
+    *disturbance = (sg__disturbance){0};
     if (!has_doubtful(guards))
         return STEPGRAPH_OK;
     status = sg__allocations_check(lane->step);
+    if (status == STEPGRAPH_OK && sg__recording_anywhere(disturbance->recording, sizeof disturbance->recording)) {
+        guards->n = guards->first; /* It may still be in use, and stays as it is. */
+        return STEPGRAPH_OK;
+    }
     if (status == STEPGRAPH_OK)
         status = wait_for_all_streams(loop);
     if (status != STEPGRAPH_OK) { /* What is gone cannot be put back. */
         guards->n = guards->first;
         return status;
     }
-    for (size_t i = 0; i < guards->n_host && *changed == 0; i++) {
+    for (size_t i = 0; i < guards->n_host && disturbance->changed == 0; i++) {
         uint64_t hash;
         if (!hash_host(guards->host[i].address, guards->host[i].bytes, &hash) || hash != guards->host[i].hash)
-            *changed = guards->host[i].address;
+            disturbance->changed = guards->host[i].address;
     }
     return STEPGRAPH_OK;
 }

@@ -3,8 +3,8 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers; loop_relax.c relaxes
- * what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers and loop_noise.c says what a
+ * difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -68,6 +68,7 @@ typedef struct sg__lane {
     uint64_t right_at;       /* The step of the last check that found every byte the same, UINT64_MAX for none; */
     uint64_t right_replays;  /* and how many replays there were until then. */
     bool planted;            /* A planted fault was seen, since the graph was recorded. */
+    uint32_t unlike;         /* Checks in a row that were inconclusive, though replays agreed, in some pin, on what the launches did not leave. */
     uint32_t attempts;       /* Failed recordings in a row. */
     bool final;              /* FRESH for good. */
     uint64_t wait;           /* Turns until the next attempt. */
@@ -97,6 +98,14 @@ typedef struct sg__host_guard {
     uint64_t hash; /* Of what was in it. */
 } sg__host_guard;
 
+/* A pin that a replay has left unlike the launches: by how much, and whether replays are unlike each other there. */
+typedef struct sg__deviation {
+    uint64_t bytes, first; /* 0 bytes: it is not. */
+    bool varies;
+    double largest, norm; /* Of a pin with a type. */
+    double spread, spread_norm;
+} sg__deviation;
+
 /* What a check saves beside pins, when a checked step begins: twice in device memory, as it was and as the launches left it. */
 typedef struct sg__guards {
     sg__range *ranges; /* Where it stands, and where the first copy of each is. */
@@ -112,6 +121,7 @@ typedef struct sg__trace sg__trace;
 
 struct stepgraph_loop {
     stepgraph_session *session;
+    sg__lodger lodger; /* In the session's list. */
     char *name;
     stepgraph_loop_config config;
     stepgraph_check_config check; /* With enqueue set: what the host gave. */
@@ -137,7 +147,8 @@ struct stepgraph_loop {
     /* Images of pins: before rehearsals, and around checked steps. */
     sg__shots shots;
     unsigned int before, after;
-    bool has_images, rehearsing;
+    bool has_images;
+    sg__deviation *deviations; /* By item of the images; NULL: nothing deviates. */
 
     sg__guards guards;
 
@@ -219,9 +230,10 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
                                    stepgraph_audit **audit_out);
 
 /* loop_check.c */
-/* Images of STATE and OUTPUT pins, n of them; the first is saved. */
-stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n);
-stepgraph_status sg__loop_restore(stepgraph_loop *loop, unsigned int image, unsigned int groups);
+/* Images of STATE and OUTPUT pins, n of them; the first is saved. inputs: FEED and CELL pins are in them too. */
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, bool inputs);
+/* What a rehearsal did is undone. fed: inputs came after it had begun. */
+stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);
 /* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped:
  * some of it did, on other streams. */
@@ -234,13 +246,27 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane);
 /* By callbacks, all at once. */
 stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64_t k);
 
+/* loop_noise.c: a replay was compared with what the launches left, and something differs; then replays with each other, of which the first is in an
+ * image. */
+stepgraph_status sg__noise_begin(stepgraph_loop *loop);
+stepgraph_status sg__noise_add(stepgraph_loop *loop, unsigned int image);
+/* The first pin, as an item of the images, whose difference is not explained by how replays differ from each other: of itself; or by the step, which
+ * writes what its role says that it does not. SIZE_MAX: none. */
+size_t sg__noise_of_graph(const stepgraph_loop *loop);
+size_t sg__noise_written_input(const stepgraph_loop *loop);
+
 /* loop_guards.c: what a check saves beside pins. With the context current. */
 typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's launches. */
 stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane);
 /* Away, or back. */
 stepgraph_status sg__guards_copy(stepgraph_loop *loop, sg__moment moment, bool back);
-/* The launches are to be over, and what was saved still there. *changed: the address of page-locked memory that is not as it was, or 0. */
-stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, uint64_t *changed);
+/* What stands against a check for now. */
+typedef struct sg__disturbance {
+    uint64_t changed;   /* The address of page-locked memory that is not as it was, or 0. */
+    char recording[64]; /* A step that is recorded meanwhile, in another session: to wait for all streams would break that. "": none is. */
+} sg__disturbance;
+/* The launches are to be over, and what was saved still there. */
+stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, sg__disturbance *disturbance);
 /* How many bytes of memory that no pin covers are not as they were before the step. */
 stepgraph_status sg__guards_touched(stepgraph_loop *loop, uint64_t *bytes);
 void sg__guards_forget(stepgraph_loop *loop);

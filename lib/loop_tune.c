@@ -16,7 +16,7 @@ static stepgraph_status how_many(const stepgraph_loop *loop, const sg__lane *lan
 
     *executables = 1;
     /* A budget is for the graphs of other keys. */
-    if (replay_us >= SHORT_NODE_US * (double)nodes || loop->config.graph_bytes != 0)
+    if (nodes == 0 || replay_us < 0 || replay_us >= SHORT_NODE_US * (double)nodes || loop->config.graph_bytes != 0)
         return STEPGRAPH_OK;
     status = sg__enter(loop->session);
     if (status != STEPGRAPH_OK)

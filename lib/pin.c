@@ -336,8 +336,12 @@ stepgraph_status stepgraph_pin_destroy(stepgraph_pin *pin)
         return status;
     for (const stepgraph_step *step = session->steps; pin->users > 0 && step != NULL; step = step->next)
         if (sg__step_uses(step, pin))
-            return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' is used by the live graph of step '%s': reset or destroy the step first", pin->name,
-                            step->name);
+            return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' is used by the live graph of step '%s': %s first", pin->name, step->name,
+                            step->in_loop ? "call stepgraph_loop_drop() or destroy its loop" : "reset or destroy the step");
+    if (pin->images > 0)
+        return sg__fail(STEPGRAPH_ERR_STATE,
+                        "pin '%s' is in a snapshot that will be put back: end or cancel the turn of the loop, or let the check come to its end, first",
+                        pin->name);
     unregister(pin);
     return STEPGRAPH_OK;
 }

@@ -20,7 +20,8 @@ struct stepgraph_pin {
     uint64_t bytes;
     uint64_t buffer_id;        /* Of adopted memory: never used again by the driver. */
     CUdeviceptr former;        /* Where its value stood before the last commit outside a recording; 0: nowhere. */
-    unsigned int users;        /* Live graphs that refer to it. */
+    unsigned int users;        /* Live graphs that refer to it, */
+    unsigned int images;       /* and snapshots that will be put back. */
     uint64_t given_serial;     /* The last commit that names it, */
     uint64_t commit_serial;    /* and the last that writes it. */
 

@@ -740,11 +740,10 @@ static stepgraph_status check_state(stepgraph_step *step)
         return status;
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be relaxed: it is not READY", step->name);
-    for (const stepgraph_step *other = step->session->steps; other != NULL; other = other->next)
-        if (other->stages.open != 0)
-            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be relaxed: a run of step '%s' is open; call stepgraph_step_run_end() first", step->name,
-                            other->name);
-    return STEPGRAPH_OK;
+    status = sg__no_run_open(step, "be relaxed");
+    if (status == STEPGRAPH_OK)
+        status = sg__step_alive(step);
+    return status == STEPGRAPH_OK ? sg__step_kernels_alive(step, "be relaxed") : status;
 }
 
 stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_relax_config *given, stepgraph_relax **relax_out)

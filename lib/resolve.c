@@ -252,7 +252,7 @@ const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdevice
     return NULL;
 }
 
-static const char *role_name(stepgraph_role role)
+const char *sg__role_name(stepgraph_role role)
 {
     static const char *const names[] = {[STEPGRAPH_ROLE_STATE] = "state", [STEPGRAPH_ROLE_FEED] = "feed",   [STEPGRAPH_ROLE_CELL] = "cell",
                                         [STEPGRAPH_ROLE_OUTPUT] = "output", [STEPGRAPH_ROLE_CONST] = "const", [STEPGRAPH_ROLE_SCRATCH] = "scratch"};
@@ -270,9 +270,9 @@ static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, C
         return;
     }
     if (address == pin->address)
-        snprintf(text, bytes, "%s '%s'", role_name(pin->role), pin->name);
+        snprintf(text, bytes, "%s '%s'", sg__role_name(pin->role), pin->name);
     else
-        snprintf(text, bytes, "%s '%s' + %llu", role_name(pin->role), pin->name, address - pin->address);
+        snprintf(text, bytes, "%s '%s' + %llu", sg__role_name(pin->role), pin->name, address - pin->address);
 }
 
 /* An allocator of the host's may have many blocks in one allocation: "+4096 in ", or nothing at its beginning. */

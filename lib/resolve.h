@@ -45,6 +45,9 @@ sg__place sg__resolve(const struct stepgraph_step *step, CUdeviceptr address);
 /* The same for an address that is known to be in no pin. */
 sg__place sg__resolve_outside(const struct stepgraph_step *step, CUdeviceptr address);
 
+/* "state", "feed", ... */
+const char *sg__role_name(stepgraph_role role);
+
 /* "state 'w' + 16", "4096 bytes of device memory that no pin covers", ... node resolves blocks of arenas by lifetime. */
 void sg__describe_address(const struct stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes);
 

@@ -386,7 +386,7 @@ static void release(stepgraph_session *session)
             sg__bury_hanging(session);
         sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)session->hung);
         session->hung = NULL;
-        sg__kernels_unload(driver, &session->kernels);
+        sg__bury(session, SG__GRAVE_MODULE, (uintptr_t)session->kernels.module); /* To unload it would break a recording of this thread's. */
         if (session->stream_owned)
             driver->StreamDestroy(session->stream);
         sg__leave(session);
@@ -471,8 +471,12 @@ stepgraph_status stepgraph_session_close(stepgraph_session *session)
     sg__error_clear();
     if (session == NULL)
         return STEPGRAPH_OK;
+    if (session->loops != NULL)
+        return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s' still lives: destroy it before its session", session->loops->name);
     if (session->steps != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' still lives: destroy it before its session", session->steps->name);
+    if (session->n_pins > 0 && session->pins[0]->in_arena)
+        return sg__fail(STEPGRAPH_ERR_STATE, "arena '%s' still lives: call stepgraph_arena_destroy() before its session is closed", session->pins[0]->name);
     if (session->n_pins > 0)
         return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' still lives: destroy it before its session", session->pins[0]->name);
 

@@ -32,6 +32,12 @@ typedef struct sg__counter {
     char apart[64];
 } sg__counter;
 
+/* Whoever must be gone before the session is: stands in a loop. */
+typedef struct sg__lodger {
+    struct sg__lodger *next;
+    const char *name;
+} sg__lodger;
+
 struct stepgraph_session {
     /* What a replay needs, side by side, as in a step. */
     const sg__driver *driver;
@@ -39,8 +45,8 @@ struct stepgraph_session {
     unsigned long long context_id; /* Never used again by the driver: behind the same handle may one day be another context. */
     CUstream stream;
     unsigned int forks; /* sg__fork_count() when it was opened: another value now means a forked child. */
-    bool fed;     /* Something waits to be sent. */
-    bool feeding; /* The host launches a step in a turn of a loop: what is fed is sent at once, since nothing comes between. */
+    bool fed;                /* Something waits to be sent. */
+    stepgraph_step *running; /* The step of which a run is open, or NULL: what is fed meanwhile is sent at once, since nothing comes between. */
     _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */
     CUevent hung;     /* Behind a replay that did not come back in time: until it does, nothing may wait for the stream or free what it uses.
                          NULL: none. */
@@ -96,7 +102,8 @@ struct stepgraph_session {
 
     sg__arenas *arenas; /* And blocks that were noted. NULL: none yet. */
 
-    /* Steps. */
+    /* Loops, and steps. */
+    sg__lodger *loops;
     stepgraph_step *steps;
     uint64_t recordings; /* That have begun. */
     const stepgraph_step *recorded; /* The one that recorded last: what is known of blocks by node is about it. NULL: gone. */

@@ -498,6 +498,22 @@ stepgraph_status stepgraph_step_run_begin(stepgraph_step *step, stepgraph_run ki
     return sg__run_begin(step, kind);
 }
 
+stepgraph_status sg__no_run_open(const stepgraph_step *step, const char *what)
+{
+    const stepgraph_step *running = step->session->running;
+
+    if (running == NULL)
+        return STEPGRAPH_OK;
+    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s: a run of step '%s' is open; call stepgraph_step_run_end() first, or end the turn of its loop",
+                    step->name, what, running->name);
+}
+
+static void close_run(stepgraph_step *step)
+{
+    step->stages.open = 0;
+    step->session->running = NULL;
+}
+
 stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
 {
     stepgraph_session *session = step->session;
@@ -508,8 +524,9 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
     status = sg__not_capturing(session, "a run cannot begin");
     if (status != STEPGRAPH_OK)
         return status;
-    if (stages->open != 0)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': a run is open already; call stepgraph_step_run_end() first", step->name);
+    status = sg__no_run_open(step, "run");
+    if (status != STEPGRAPH_OK)
+        return status;
     if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK)
         return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
 
@@ -521,8 +538,10 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
         status = sg__feeds_send(session);
     if (status == STEPGRAPH_OK)
         status = lap_begin(step, &stages->run_laps, first);
-    if (status == STEPGRAPH_OK)
+    if (status == STEPGRAPH_OK) {
         stages->open = kind;
+        session->running = step;
+    }
     sg__leave(session);
     return sg__log_failure(session, status);
 }
@@ -589,7 +608,7 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
 
     lap_end(&stages->run_laps, stages->open != SG__RUN_CHECK && stages->runs > 0);
     if (stages->open == SG__RUN_CHECK) {
-        stages->open = 0;
+        close_run(step);
         return STEPGRAPH_OK;
     }
     /* The very first run loads kernels and fills caches: it is no measurement. */
@@ -600,17 +619,16 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     step->stats.fresh_runs += stages->open == STEPGRAPH_RUN_FRESH ? 1 : 0;
     step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
     step->outputs_stale = false;
-    stages->open = 0;
+    close_run(step);
     return STEPGRAPH_OK;
 }
 
-stepgraph_status sg__run_cancel(stepgraph_step *step)
+void sg__run_cancel(stepgraph_step *step)
 {
     if (step->stages.open == 0)
-        return STEPGRAPH_OK;
+        return;
     sg__sides_close(step);
-    step->stages.open = 0;
-    return STEPGRAPH_OK;
+    close_run(step);
 }
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */

@@ -113,6 +113,9 @@ struct stepgraph_step;
 /* stepgraph_step_run_begin(), of any kind. */
 stepgraph_status sg__run_begin(struct stepgraph_step *step, stepgraph_run kind);
 
+/* Refuse what a step cannot do while a run of any step of its session is open: "record", "be checked". */
+stepgraph_status sg__no_run_open(const struct stepgraph_step *step, const char *what);
+
 /* A recording starts or ends; nodes is how many it holds. */
 void sg__stages_record(struct stepgraph_step *step);
 void sg__stages_recorded(struct stepgraph_step *step, size_t nodes);

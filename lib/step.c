@@ -288,10 +288,9 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     if (other != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: this thread is recording step '%s' of another session; end it first",
                         step->name, other);
-    for (const stepgraph_step *running = session->steps; running != NULL; running = running->next)
-        if (running->stages.open != 0)
-            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot record: a run of step '%s' is open; call stepgraph_step_run_end() first", step->name,
-                            running->name);
+    status = sg__no_run_open(step, "record");
+    if (status != STEPGRAPH_OK)
+        return status;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
@@ -342,8 +341,11 @@ static void describe_break(stepgraph_step *step, CUresult code)
     if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
                         "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a query "
-                        "of the stream) was made by this thread, or a device-wide synchronisation by another; do it before stepgraph_step_prepare(): ",
-                        step->name, place);
+                        "of the stream) was made by %s; do it before stepgraph_step_prepare()%s: ",
+                        step->name, place,
+                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? "some thread of the process"
+                                                                   : "this thread, or a device-wide synchronisation by another",
+                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "");
     else
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
     sg__step_break(step);
@@ -400,9 +402,9 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
         return status;
     session = step->session;
     if (session->forks == sg__fork_count() && !pthread_equal(step->recording.thread, pthread_self()))
-        return sg__fail(STEPGRAPH_ERR_STATE,
-                        "stepgraph_step_end() refused, step '%s' is recorded by another thread: call it there, or stepgraph_step_reset() anywhere",
-                        step->name);
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' is recorded by another thread: %s", step->name,
+                        step->in_loop ? "end the turn of its loop there, or call stepgraph_loop_cancel() anywhere"
+                                      : "call stepgraph_step_end() there, or stepgraph_step_reset() anywhere");
     /* What the host's other threads still hold back belongs to the step. */
     if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK) {
         sg__fail(status, "step '%s': the host's drain callback failed with %s", step->name, stepgraph_status_name(status));
@@ -480,7 +482,7 @@ static void note_feeds(stepgraph_step *step)
         step->used_feeds[i] = step->used[i]->feeds;
 }
 
-/* All memory that is not the library's own, or the first n looks of it, is still what it was when the step was recorded. */
+/* The first n looks at memory that is not the library's own: it is still what it was when the step was recorded. */
 static stepgraph_status check_alive(const stepgraph_step *step, size_t n)
 {
     bool same;
@@ -494,6 +496,18 @@ static stepgraph_status check_alive(const stepgraph_step *step, size_t n)
             return sg__fail_prefix(status, "step '%s' cannot be replayed any more: ", step->name);
     }
     return sg__allocations_check(step);
+}
+
+stepgraph_status sg__step_alive(const stepgraph_step *step)
+{
+    return check_alive(step, step->n_looks);
+}
+
+stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what)
+{
+    stepgraph_status status = sg__layouts_check(step->session->driver, &step->read.layouts);
+
+    return status == STEPGRAPH_OK ? status : sg__fail_prefix(status, "step '%s' cannot %s: ", step->name, what);
 }
 
 /* Feeds and launch, with a clock and events around them. */
@@ -571,7 +585,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);
-    if (step->stats.replays % step->look_every == 0)
+    if (step->not_run || step->stats.replays % step->look_every == 0)
         status = check_alive(step, step->n_looks);
     else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
         status = check_alive(step, step->n_copied);
@@ -673,6 +687,8 @@ void stepgraph_step_destroy(stepgraph_step *step)
     stepgraph_audit_destroy(step->audit);
     if (step->session->recorded == step)
         step->session->recorded = NULL;
+    if (step->session->running == step)
+        step->session->running = NULL;
     link = &step->session->steps;
     while (*link != step)
         link = &(*link)->next;

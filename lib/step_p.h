@@ -103,8 +103,14 @@ stepgraph_status sg__step_drop_spare(stepgraph_step *step);
 /* verdict.c: the verdict from what is measured so far, without waiting for more. Begins as STEPGRAPH_VERDICT_INIT. */
 void sg__step_judge(const stepgraph_step *step, stepgraph_verdict *verdict);
 
-/* Close the run in progress without measuring or counting it. */
-stepgraph_status sg__run_cancel(stepgraph_step *step);
+/* All memory that the graph of a READY step refers to and that is not the library's own is still there. */
+stepgraph_status sg__step_alive(const stepgraph_step *step);
+
+/* sg__layouts_check() for what a step cannot do otherwise: "be tuned". */
+stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what);
+
+/* Close the run in progress, if there is one, without measuring or counting it. */
+void sg__run_cancel(stepgraph_step *step);
 
 /* The first cause, put into the record; OK if nothing broke so far. */
 stepgraph_status sg__step_broken(const stepgraph_step *step);

@@ -178,6 +178,8 @@ stepgraph_status stepgraph_step_tune(stepgraph_step *step, uint32_t executables)
     if (status == STEPGRAPH_OK && step->state != STEPGRAPH_STEP_READY)
         status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be tuned: it is not READY", step->name);
     if (status == STEPGRAPH_OK)
+        status = sg__step_kernels_alive(step, "be tuned");
+    if (status == STEPGRAPH_OK)
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(session, status);

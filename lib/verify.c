@@ -312,11 +312,10 @@ static stepgraph_status check_state(const stepgraph_step *step)
                         "step '%s' cannot be verified: it replays as it was recorded; call stepgraph_step_relax() first, with a number of lanes if it "
                         "shall be relaxed although that is no faster",
                         step->name);
-    for (const stepgraph_step *other = step->session->steps; other != NULL; other = other->next)
-        if (other->stages.open != 0)
-            return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be verified: a run of step '%s' is open; call stepgraph_step_run_end() first",
-                            step->name, other->name);
-    return STEPGRAPH_OK;
+    status = sg__no_run_open(step, "be verified");
+    if (status == STEPGRAPH_OK)
+        status = sg__step_alive(step);
+    return status == STEPGRAPH_OK ? sg__step_kernels_alive(step, "be verified") : status;
 }
 
 stepgraph_status stepgraph_step_verify(stepgraph_step *step, const stepgraph_verify_config *given, stepgraph_verify **verify_out)

@@ -100,8 +100,9 @@ STEPGRAPH_API const char *stepgraph_why_name(uint32_t why);
 /** Bits of stepgraph_loop_config::flags. */
 enum {
     /** Warm-up runs leave no trace: STATE and OUTPUT pins are put back after each of them, and step k is asked for again, so that the training has
-     *  the same steps as without warm-up. Memory that no such pin covers is not put back. Without this flag warm-up runs are the first steps of
-     *  the training. Needs room for one copy of these pins. */
+     *  the same steps as without warm-up. Memory that no such pin covers is not put back, nor are FEED and CELL pins: a step that writes one, seen from the
+     *  second run on, ends with #STEPGRAPH_ERR_REFUSED. Without this flag warm-up runs are the first steps of the training. Needs room for one copy of
+     *  STATE, OUTPUT, FEED and CELL pins. */
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */
     STEPGRAPH_LOOP_NO_CHECK = 1u << 1,
@@ -230,9 +231,12 @@ typedef struct stepgraph_turn {
  *
  * @retval STEPGRAPH_OK            Do what @p turn says, then call stepgraph_loop_end().
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, or an unknown flag.
- * @retval STEPGRAPH_ERR_STATE     A turn is open, the turn before asked for the same step again, or something of the session records or runs.
+ * @retval STEPGRAPH_ERR_STATE     A turn is open, the turn before asked for its step again, and this is another step or key; or
+ *                                 something of the session records, or a run is open, such as a turn of another loop.
+ * @retval STEPGRAPH_ERR_ABI       @p turn is larger than this library knows, with something set in it.
+ * @retval STEPGRAPH_ERR_REFUSED   With #STEPGRAPH_LOOP_RESTORE: the memory of an adopted pin is gone; the pin is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
- * @retval STEPGRAPH_ERR_MEMORY    No host memory.
+ * @retval STEPGRAPH_ERR_MEMORY    No host memory; with #STEPGRAPH_LOOP_RESTORE, no room for a copy of the pins.
  *
  * @threads{handle} @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
  */
@@ -247,8 +251,10 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @retval STEPGRAPH_OK            The step is enqueued, or @c again is set.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
  * @retval STEPGRAPH_ERR_STATE     No turn is open; or forked streams are not joined in a step that the host launched: join them, and end the
- *                                 turn then.
- * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS. Begin the step again, and feed.
+ *                                 turn then; or another thread than this one records. Or the step is half done, since work of a recording that broke went to
+ *                                 another stream, and another session records, which waiting for that would break: go back to a checkpoint.
+ * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS: begin the step again, and feed. Or warm-up runs cannot be
+ *                                 undone, with #STEPGRAPH_LOOP_RESTORE: the step writes a FEED or a CELL, which is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
  * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed.
  *
@@ -308,7 +314,8 @@ typedef struct stepgraph_loop_stats {
     uint64_t checks;                           /**< Steps, or runs of steps, that were checked. */
     uint64_t checks_identical;                 /**< Of these: every byte the same. */
     uint64_t checks_diverged;                  /**< Of these: a replay gave something else. */
-    uint64_t checks_inconclusive;              /**< Of these: replays differ from replays by themselves. */
+    uint64_t checks_inconclusive;              /**< Of these: replays differ from replays by themselves. Where they do not in a pin that differs from the
+                                                    launches, the next steps are checked as well, and after three in a row the check counts as diverged. */
     uint64_t checks_unproven;                  /**< Of these: no difference, and a planted fault was not seen either. */
     uint64_t checks_failed;                    /**< That could not be done. */
     uint32_t rung;                             /**< A #stepgraph_rung, */

@@ -56,7 +56,7 @@ typedef struct stepgraph_pin_config {
     uint64_t bytes;   /**< Extent; at least 1. */
     uint64_t address; /**< Device address of memory to adopt; it must stay allocated while the pin lives. 0: the library allocates,
                            filled with zeros. */
-    const char *name; /**< For messages; copied. Must be set, and unique among the session's pins. At most #STEPGRAPH_NAME_MOST bytes. */
+    const char *name; /**< For messages; copied. Must be set, and unique among the session's pins and arenas. At most #STEPGRAPH_NAME_MOST bytes. */
     uint32_t type;    /**< A #stepgraph_type, so that the checker can name values. 0: bytes. */
     uint32_t reserved; /**< 0. */
 } stepgraph_pin_config;
@@ -112,7 +112,8 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create_many(stepgraph_session *sess
  *
  * @retval STEPGRAPH_OK            The pin is gone.
  * @retval STEPGRAPH_ERR_ARGUMENT  It is the memory of an arena, which is destroyed instead.
- * @retval STEPGRAPH_ERR_STATE     A live graph uses it (the step is named), or a step is recording. Nothing was done.
+ * @retval STEPGRAPH_ERR_STATE     A live graph uses it (the step is named), it is in a snapshot that will be put back (in a turn of a loop that checks or
+ *                                 rehearses, in a check's callbacks), or a step is recording. Nothing was done.
  *
  * @threads{handle} @capture{no} @waits{device} @since 0.1
  */

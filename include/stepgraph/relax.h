@@ -90,8 +90,9 @@ typedef struct stepgraph_relax_config {
  * @retval STEPGRAPH_ERR_ARGUMENT    A pointer is NULL, a flag or a number is out of range, or a pattern is NULL.
  * @retval STEPGRAPH_ERR_ABI         @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_STATE       The step is not READY, a run is open, or a step is recording.
- * @retval STEPGRAPH_ERR_REFUSED     It would be unsound, or cannot be tried and put back; the message names the node and says why. Nothing changed.
- * @retval STEPGRAPH_ERR_MEMORY      No room for a second executable, or for saving what the step writes. Nothing changed.
+ * @retval STEPGRAPH_ERR_REFUSED     It would be unsound, or cannot be tried and put back; the message names the node and says why. Or memory that the graph
+ *                                   refers to is gone, or the module of one of its kernels. The step replays as it was recorded, relaxed before or not.
+ * @retval STEPGRAPH_ERR_MEMORY      No room for a second executable, or for saving what the step writes. The step replays as it was recorded.
  * @retval STEPGRAPH_ERR_LOST        A replay hangs or faults; the step is FAILED.
  * @retval STEPGRAPH_ERR_DRIVER      A driver call failed; the step is as it was, or FAILED if what it writes could not be put back.
  *

@@ -41,7 +41,8 @@ typedef struct stepgraph_session_config {
     const char *driver_path;    /**< The driver library to load. NULL: what the environment variable STEPGRAPH_DRIVER names, else
                                      libcuda.so.1. There is no fallback from one to the next. */
     struct CUctx_st *context;   /**< Borrowed, must outlive the session. NULL: the device's primary context, retained. */
-    struct CUstream_st *stream; /**< Borrowed; a non-blocking one, never the legacy stream. NULL: a stream of the session's own. */
+    struct CUstream_st *stream; /**< Borrowed, must outlive the session: the driver crashes the process over one that was destroyed. A non-blocking one, never
+                                     the legacy stream. NULL: a stream of the session's own. */
     stepgraph_log_fn log;       /**< Receives log lines. NULL: none. */
     void *log_user;             /**< Passed to @c log. */
     uint32_t log_level;         /**< Lines above this #stepgraph_log_level are not made. */
@@ -81,7 +82,7 @@ STEPGRAPH_API stepgraph_status stepgraph_session_open(const stepgraph_session_co
  * freed and no driver call is made.
  *
  * @retval STEPGRAPH_OK         Closed.
- * @retval STEPGRAPH_ERR_STATE  Steps or pins are still alive, or one of its steps is recording; the message names one. Nothing was done.
+ * @retval STEPGRAPH_ERR_STATE  Loops, steps, pins or arenas are still alive, or one of its steps is recording; the message names one. Nothing was done.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */

@@ -63,7 +63,8 @@ enum {
     STEPGRAPH_STEP_ALLOW_HOST_MEMORY = 1u << 6,
     /** Let the graph call host functions. Refused by default: what their argument points to may be gone at a replay. */
     STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS = 1u << 7,
-    /** Let the graph hold an allocation that nothing in it frees. Refused by default: the second replay fails. */
+    /** Let the graph hold an allocation that nothing in it frees. Refused by default: the second replay fails. What it has allocated is the host's to free,
+     *  with cuMemFree() at the address that the audit tells: dropping the graph does not. */
     STEPGRAPH_STEP_ALLOW_ALLOCATIONS = 1u << 8,
     /** Let the graph hold addresses of memory that was freed, or freed and given out again. */
     STEPGRAPH_STEP_ALLOW_FREED = 1u << 9,
@@ -181,8 +182,9 @@ STEPGRAPH_API stepgraph_status stepgraph_step_report(stepgraph_step *step, const
  *
  * @retval STEPGRAPH_OK           Enqueued on the session's stream.
  * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step; or a step of this session records, or a run of this one is open.
- * @retval STEPGRAPH_ERR_REFUSED  A feed was not refreshed (with #STEPGRAPH_STEP_STRICT_FEEDS; the step stays READY), or the memory of
- *                                an adopted pin was freed or replaced (the step is FAILED). Nothing ran.
+ * @retval STEPGRAPH_ERR_REFUSED  A feed was not refreshed (with #STEPGRAPH_STEP_STRICT_FEEDS; the step stays READY), or memory of the host's was seen
+ *                                to be freed or replaced (the step is FAILED). Nothing ran. The first replay of a recording looks, and then one in as many
+ *                                as stepgraph_step_config::liveness_every says; each does where a copy to or from host memory uses it.
  * @retval STEPGRAPH_ERR_LOST     The context is gone, or this is a forked child: nothing ran. Or the launch reports a fault on the device, the
  *                                step's own or an earlier one; the step is FAILED.
  * @retval STEPGRAPH_ERR_DRIVER   The launch failed otherwise; the step is FAILED.
@@ -275,14 +277,14 @@ typedef enum stepgraph_run {
 } stepgraph_run;
 
 /**
- * Say that the host now launches the step call by call. What was fed is sent first.
+ * Say that the host now launches the step call by call. What was fed is sent first; what is fed while the run is open is sent at once.
  *
  * @param[in] step  Not recording.
  * @param[in] kind  A #stepgraph_run.
  *
  * @retval STEPGRAPH_OK            The run is open.
  * @retval STEPGRAPH_ERR_ARGUMENT  An unknown kind.
- * @retval STEPGRAPH_ERR_STATE     The step records, or a run of a step of this session is open.
+ * @retval STEPGRAPH_ERR_STATE     The step records, or a run of a step of this session is open, which is named.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */

@@ -39,6 +39,7 @@ extern "C" {
  * @retval STEPGRAPH_OK               Trying goes on with the next replay; see stepgraph_step_get_tuning().
  * @retval STEPGRAPH_ERR_ARGUMENT     @p step is NULL, or @p executables out of range.
  * @retval STEPGRAPH_ERR_STATE        The step is not READY, or something of the session records.
+ * @retval STEPGRAPH_ERR_REFUSED      The module of a kernel was unloaded since; it is named. Replays go on.
  * @retval STEPGRAPH_ERR_UNSUPPORTED  The recording allocates memory; the driver makes one executable of such a graph at a time.
  * @retval STEPGRAPH_ERR_MEMORY       No room for so many.
  * @retval STEPGRAPH_ERR_LOST         The context is gone.

@@ -111,7 +111,7 @@ typedef struct stepgraph_verify_config {
  * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_STATE     The step is not READY or not relaxed, a run is open, or a step is recording.
  * @retval STEPGRAPH_ERR_MEMORY    No room for two copies of the memory; the message has the bytes needed and the limits. Nothing ran.
- * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it.
+ * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory that the graph refers to is gone, or the module of one of its kernels. Nothing ran then.
  * @retval STEPGRAPH_ERR_LOST      A node faulted or hung; the message says which one, and in which part. The session is lost.
  * @return Otherwise what @c feed answered.
  *

@@ -35,16 +35,11 @@ stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels
     return STEPGRAPH_OK;
 
 fail:
-    sg__kernels_unload(driver, kernels);
-    return sg__fail_prefix(status, "the library's own kernels cannot be loaded%s: ",
-                           driver->software ? " (cusim finds them through CUSIM_KERNELS)" : "");
-}
-
-void sg__kernels_unload(const sg__driver *driver, sg__kernels *kernels)
-{
     if (kernels->module != NULL)
         driver->ModuleUnload(kernels->module);
     kernels->module = NULL;
+    return sg__fail_prefix(status, "the library's own kernels cannot be loaded%s: ",
+                           driver->software ? " (add stepgraph-kernels.so, of the build, to CUSIM_KERNELS)" : "");
 }
 
 /* How long the slices are, of ranges with so many bytes in all: a multiple of 16. */

@@ -13,9 +13,8 @@ typedef struct sg__kernels {
     unsigned int max_blocks; /* Enough to fill the device; more chunks than this share blocks. */
 } sg__kernels;
 
-/* Load the module into the current context. */
+/* Load the module into the current context. It is the caller's to bury. */
 stepgraph_status sg__kernels_load(const sg__driver *driver, sg__kernels *kernels, int multiprocessors);
-void sg__kernels_unload(const sg__driver *driver, sg__kernels *kernels);
 
 /* Into how many slices n ranges of so many bytes in all are cut, at most. */
 size_t sg__slices_most(size_t n, uint64_t bytes);

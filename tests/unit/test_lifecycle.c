@@ -337,7 +337,7 @@ START_TEST(global_recording_is_broken_by_another_threads_allocation)
     begin_recording(step);
     inc(stream, w(), 1);
     ck_assert_int_ne(in_thread(allocate), CUDA_SUCCESS);
-    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "thread");
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", "was made by some thread of the process", "record without STEPGRAPH_STEP_GLOBAL");
     works_again(step);
 }
 END_TEST
@@ -945,6 +945,61 @@ START_TEST(reset_primary_context_is_an_error_and_no_crash)
 }
 END_TEST
 
+/* ---- runs ---------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(run_while_another_is_open_is_refused_and_both_are_named)
+{
+    stepgraph_step *a = step_make(session, "one", 0), *b = step_make(session, "another", 0);
+
+    OK(stepgraph_step_run_begin(a, STEPGRAPH_RUN_FRESH));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_run_begin(b, STEPGRAPH_RUN_FRESH), "'another' cannot run", "run of step 'one' is open");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_run_begin(a, STEPGRAPH_RUN_FRESH), "run of step 'one' is open");
+    OK(stepgraph_step_run_end(a));
+    OK(stepgraph_step_run_begin(b, STEPGRAPH_RUN_FRESH));
+    drop_step(b); /* And its run with it. */
+    OK(stepgraph_step_run_begin(a, STEPGRAPH_RUN_FRESH));
+    OK(stepgraph_step_run_end(a));
+}
+END_TEST
+
+START_TEST(what_is_fed_while_a_run_is_open_is_there_for_its_next_launch)
+{
+    stepgraph_pin *out = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 8, "out"), *x = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "x");
+    CUdeviceptr to = stepgraph_pin_address(out), from = stepgraph_pin_address(x);
+    stepgraph_step *step = step_make(session, "train", 0);
+
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
+    OK(stepgraph_pin_feed_f32(x, 3));
+    copyf(stream, to, from);
+    OK(stepgraph_pin_feed_f32(x, 4));
+    copyf(stream, to + 4, from);
+    OK(stepgraph_step_run_end(step));
+    ck_assert(float_at(to) == 3);
+    ck_assert(float_at(to + 4) == 4);
+}
+END_TEST
+
+static void body_at(void *address)
+{
+    inc(stream, *(CUdeviceptr *)address, 1);
+}
+
+/* Whenever the last one was that looked. */
+START_TEST(first_replay_of_each_recording_looks_at_memory)
+{
+    CUdeviceptr memory = device_make(4096);
+    stepgraph_step *step = step_make(session, "train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    record(step, body_at, &memory);
+    replayed(step, 3);
+    OK(stepgraph_step_reset(step));
+    record(step, body_at, &memory);
+    device_drop(memory);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "train", "freed since");
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("lifecycle");
@@ -979,7 +1034,10 @@ static Suite *make(void)
     tcase_add_test(several, step_of_another_session_can_be_destroyed_while_one_records);
     tcase_add_test(several, session_cannot_close_while_its_step_records);
     tcase_add_test(several, destroy_waits_for_replays_in_flight);
+    tcase_add_test(several, run_while_another_is_open_is_refused_and_both_are_named);
 
+    tcase_add_test(accounts, what_is_fed_while_a_run_is_open_is_there_for_its_next_launch);
+    tcase_add_test(accounts, first_replay_of_each_recording_looks_at_memory);
     tcase_add_test(accounts, executed_steps_are_counted_apart);
     tcase_add_test(accounts, failed_recordings_and_refused_replays_are_not_counted);
     tcase_add_test(accounts, reset_forgets_the_graph_but_not_the_counts);

@@ -327,7 +327,7 @@ static void call_run(struct model_step *s, int i)
         expect("run_end", stepgraph_step_run_end(s->step), STEPGRAPH_OK);
         m.running = -1;
         s->runs++;
-    } else if (s->state == STEPGRAPH_STEP_CAPTURING) {
+    } else if (s->state == STEPGRAPH_STEP_CAPTURING || m.running >= 0) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_ERR_STATE);
     } else if (m.running < 0 && m.recording < 0 && draw(4)) {
         expect("run_begin", stepgraph_step_run_begin(s->step, STEPGRAPH_RUN_FRESH), STEPGRAPH_OK);
@@ -384,6 +384,8 @@ static void call_feed(void)
         OK(stepgraph_pin_feed_f32(m.rate, m.rate_staged));
         m.rate_waits = 1;
     }
+    if (m.running >= 0) /* Nothing comes between that would send it. */
+        sent();
 }
 
 static void call_read_or_write(void)

@@ -231,6 +231,48 @@ START_TEST(session_cannot_close_while_a_pin_lives)
 }
 END_TEST
 
+/* A loop has no step before its first turn. */
+START_TEST(session_cannot_close_while_a_loop_or_an_arena_lives)
+{
+    stepgraph_session *made = session_make(NULL);
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_arena_config pool = STEPGRAPH_ARENA_CONFIG_INIT;
+    stepgraph_loop *first, *second;
+    stepgraph_arena *arena;
+
+    config.name = "first";
+    OK(stepgraph_loop_create(made, &config, &first));
+    config.name = "second";
+    OK(stepgraph_loop_create(made, &config, &second));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_close(made), "loop 'second' still lives");
+    stepgraph_loop_destroy(first);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_close(made), "loop 'second' still lives");
+    stepgraph_loop_destroy(second);
+    pool.name = "pool";
+    pool.bytes = 4096;
+    OK(stepgraph_arena_create(made, &pool, &arena));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_session_close(made), "arena 'pool' still lives", "stepgraph_arena_destroy()");
+    OK(stepgraph_arena_destroy(arena));
+    drop_session(made);
+}
+END_TEST
+
+/* What closing has to unload waits until the recording is over. */
+START_TEST(another_session_can_close_in_a_thread_that_records)
+{
+    stepgraph_pin *w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_session *other = session_make(NULL);
+
+    begin_recording(step);
+    inc(stream, stepgraph_pin_address(w), 2);
+    drop_session(other);
+    OK(stepgraph_step_end(step));
+    replayed(step, 2);
+    ck_assert(pin_float(w) == 4);
+}
+END_TEST
+
 START_TEST(close_waits_for_the_stream)
 {
     stepgraph_session_config config = plain();
@@ -502,6 +544,8 @@ static Suite *make(void)
 
     tcase_add_test(closing, session_cannot_close_while_a_step_lives);
     tcase_add_test(closing, session_cannot_close_while_a_pin_lives);
+    tcase_add_test(closing, session_cannot_close_while_a_loop_or_an_arena_lives);
+    tcase_add_test(closing, another_session_can_close_in_a_thread_that_records);
     tcase_add_test(closing, close_waits_for_the_stream);
     tcase_add_test(closing, wait_means_all_has_run);
     tcase_add_test(closing, wait_while_a_step_records_is_refused_and_harmless);

@@ -586,6 +586,40 @@ START_TEST(loop_refuses_too_many)
 }
 END_TEST
 
+static struct unit_kernels jit;
+
+static void body_of_jit(void *unused)
+{
+    CUdeviceptr p = stepgraph_pin_address(weight);
+    float v = 1;
+
+    (void)unused;
+    launch(stream, jit.inc, 1, (void *[]){&p, &v});
+}
+
+/* A compiler at run time drops what it no longer needs. Replays need it no longer; to make another executable would crash the process. */
+START_TEST(kernels_that_were_unloaded_are_named_and_replayed)
+{
+    CUmodule module = kernels_load(&jit);
+    stepgraph_step *other = step_make(session, "other", 0);
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_audit *report = NULL;
+
+    step = step_make(session, "train", 0);
+    record(step, body_of_jit, NULL);
+    record(other, body_of_jit, NULL);
+    replayed(step, 2);
+    CU(ModuleUnload(module));
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_tune(step, 4), "'train' cannot be tuned", "kernel 'inc' was unloaded");
+    config.lanes = 2;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, &config, NULL), "'train' cannot be relaxed", "kernel 'inc' was unloaded");
+    OK(stepgraph_audit_compare(step, other, NULL, &report)); /* Nothing of it has to be read again. */
+    stepgraph_audit_destroy(report);
+    replayed(step, 3);
+    ck_assert(pin_float(weight) == 5);
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("tune");
@@ -606,6 +640,7 @@ static Suite *make(void)
     add_controlled_loop_test(over, what_cannot_be_made_changes_nothing, 0, 6);
     tcase_add_test(over, recording_that_allocates_has_one_executable);
     tcase_add_test(over, bad_arguments_are_refused);
+    tcase_add_test(over, kernels_that_were_unloaded_are_named_and_replayed);
 
     tcase_add_checked_fixture(loops, setup, teardown);
     tcase_add_test(loops, loop_tries_as_many_as_it_was_told);

@@ -1,0 +1,642 @@
+/* Checks by turns: what they see although a step does not repeat itself, and what they leave alone. Right is what the same steps leave without a loop. */
+#include <stdbool.h>
+
+#include "support.h"
+
+enum { MOST = 5 };
+
+/* The step of a scene: what it is fed, and what it launches. */
+static struct {
+    void (*feed)(uint64_t k);
+    void (*run)(uint64_t k);
+    stepgraph_pin *held[MOST]; /* What is to be right. */
+    unsigned n;
+} scene;
+
+static stepgraph_pin *w, *x, *one, *out, *scratch;
+static stepgraph_loop *loop;
+static stepgraph_turn turn;
+
+static char lines[64][700];
+static unsigned n_lines;
+
+static void log_line(void *user, int32_t level, const char *line)
+{
+    (void)user;
+    if (n_lines < sizeof lines / sizeof *lines)
+        snprintf(lines[n_lines++], sizeof *lines, "[%d] %s", level, line);
+}
+
+static unsigned said(const char *words)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_lines; i++)
+        n += strstr(lines[i], words) != NULL;
+    return n;
+}
+
+static void setup(void)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+
+    config.log = log_line;
+    config.log_level = STEPGRAPH_LOG_INFO;
+    reopen(&config);
+    n_lines = 0;
+    memset(&scene, 0, sizeof scene);
+    loop = NULL;
+    turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
+    w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    x = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "x");
+    one = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "one");
+    out = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 8, "out");
+    scratch = pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4, "scratch");
+}
+
+static void teardown(void)
+{
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+}
+
+/* ---- a host ------------------------------------------------------------------------------------------------------ */
+
+static void act(void (*feed)(uint64_t), void (*run)(uint64_t), stepgraph_pin *a, stepgraph_pin *b)
+{
+    scene.feed = feed;
+    scene.run = run;
+    scene.held[0] = a;
+    scene.held[1] = b;
+    scene.n = b != NULL ? 2 : 1;
+}
+
+static void add(stepgraph_pin *p, float v)
+{
+    inc(stream, stepgraph_pin_address(p), v);
+}
+
+static void zero(void)
+{
+    stepgraph_pin *all[] = {w, out, scratch};
+
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        const float none[2] = {0};
+        OK(stepgraph_pin_write(all[i], none, stepgraph_pin_bytes(all[i])));
+    }
+}
+
+/* The scene's values after so many steps that are launched, and nothing else. */
+static void by_hand(unsigned steps, float right[MOST][2])
+{
+    zero();
+    for (uint64_t k = 0; k < steps; k++) {
+        if (scene.feed != NULL)
+            scene.feed(k);
+        OK(stepgraph_session_flush(session));
+        scene.run(k);
+    }
+    for (unsigned i = 0; i < scene.n; i++)
+        bytes_at(stepgraph_pin_address(scene.held[i]), right[i], stepgraph_pin_bytes(scene.held[i]));
+    zero();
+}
+
+static void check_right(float right[MOST][2])
+{
+    for (unsigned i = 0; i < scene.n; i++) {
+        float now[2];
+        bytes_at(stepgraph_pin_address(scene.held[i]), now, stepgraph_pin_bytes(scene.held[i]));
+        ck_assert_msg(memcmp(now, right[i], stepgraph_pin_bytes(scene.held[i])) == 0, "'%s' holds %g, %g", stepgraph_pin_name(scene.held[i]), now[0], now[1]);
+    }
+}
+
+static void loop_make(uint32_t flags, uint64_t check_every)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    config.flags = flags | STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.check_every = check_every;
+    config.executables = 1;
+    OK(stepgraph_loop_create(session, &config, &loop));
+}
+
+/* One round of a turn. */
+static stepgraph_status round_of(uint64_t k)
+{
+    stepgraph_status status = stepgraph_loop_begin(loop, k, &turn);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    if (turn.feed && scene.feed != NULL)
+        scene.feed(k);
+    if (turn.run)
+        scene.run(k);
+    return stepgraph_loop_end(loop, &turn);
+}
+
+static void go(uint64_t from, uint64_t to)
+{
+    for (uint64_t k = from; k < to; k++)
+        do
+            OK(round_of(k));
+        while (turn.again);
+}
+
+static stepgraph_loop_stats stats_now(void)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    return stats;
+}
+
+/* Until the first step is checked; its number. */
+static uint64_t until_check(void)
+{
+    uint64_t k = 0;
+
+    while (turn.kind != STEPGRAPH_TURN_CHECK)
+        go(k, k + 1), k++;
+    return k;
+}
+
+/* ---- noise ------------------------------------------------------------------------------------------------------- */
+
+static float frozen_from, by;
+
+/* The value of w's step is the kernel's own, and changes once. `out` counts how often the step was run, with KEEP_SCRATCH, and so never repeats itself. */
+static void run_noisy(uint64_t k)
+{
+    add(scratch, 1);
+    axpb(stream, stepgraph_pin_address(out), stepgraph_pin_address(scratch), 0);
+    add(w, (float)k < frozen_from ? 1 : by);
+}
+
+START_TEST(noise_in_one_pin_hides_nothing_in_another)
+{
+    float right[MOST][2];
+
+    act(NULL, run_noisy, w, NULL);
+    frozen_from = 5; /* After both recordings. */
+    by = 100;
+    by_hand(24, right);
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 24);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'w'"));
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 2);
+    ck_assert_uint_eq(stats_now().checks_diverged, 1);
+    ck_assert_uint_eq(said("the next step is checked too"), 2);
+}
+END_TEST
+
+START_TEST(noise_alone_is_no_fault)
+{
+    float right[MOST][2];
+
+    act(NULL, run_noisy, w, NULL);
+    frozen_from = 100;
+    by_hand(24, right);
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 4);
+    go(0, 24);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_gt(stats_now().checks_inconclusive, 3);
+    ck_assert_uint_eq(stats_now().checks_inconclusive, stats_now().checks);
+    ck_assert_uint_eq(said("the next step is checked too"), 0);
+}
+END_TEST
+
+/* Of a graph that is replayed already: those checks come in a row, not `check_every` steps apart. */
+START_TEST(what_a_sampled_check_suspects_is_checked_at_once)
+{
+    const uint64_t every = 50;
+    uint64_t first = 0;
+
+    act(NULL, run_noisy, w, NULL);
+    frozen_from = 20;
+    by = 100;
+    zero();
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, every);
+    for (uint64_t k = 0; k < 100; k++) {
+        go(k, k + 1);
+        if (first == 0 && said("the next step is checked too") > 0)
+            first = k;
+    }
+    ck_assert_uint_gt(first, 20);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_FALLBACK], 99 - first - 2);
+}
+END_TEST
+
+/* Here `out` differs from replay to replay by 1, and what is frozen in it by 1,000 each step. */
+static void run_far(uint64_t k)
+{
+    add(scratch, 1);
+    axpb(stream, stepgraph_pin_address(out), stepgraph_pin_address(scratch), by * (float)k);
+    add(w, 1);
+}
+
+START_TEST(far_beyond_the_noise_is_no_noise)
+{
+    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
+
+    drop_pin(out);
+    config.role = STEPGRAPH_ROLE_OUTPUT;
+    config.bytes = 4;
+    config.name = "out";
+    config.type = STEPGRAPH_TYPE_F32;
+    OK(stepgraph_pin_create(session, &config, &out));
+    keep_pin(out);
+    act(NULL, run_far, w, NULL);
+    by = _i == 0 ? 1000 : 0.25f;
+    /* The first recordings are compared, and would tell: here the checks are to. */
+    zero();
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 3);
+    by = 0;
+    go(3, 5);
+    by = _i == 0 ? 1000 : 0.25f;
+    go(5, 20);
+    if (_i == 0) {
+        ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+        ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'out'"));
+    } else {
+        ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    }
+}
+END_TEST
+
+/* ---- what is left alone ------------------------------------------------------------------------------------------ */
+
+/* A sum over steps, and half of an output that nobody writes. */
+static void run_summing(uint64_t k)
+{
+    (void)k;
+    add(out, 2);
+    add(w, 1);
+}
+
+/* The weights depend on what the step before left in an output. */
+static void run_reading(uint64_t k)
+{
+    (void)k;
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(out), stepgraph_pin_address(one), 1);
+    add(out, 2);
+}
+
+static void feed_one(uint64_t k)
+{
+    (void)k;
+    OK(stepgraph_pin_feed_f32(one, 1));
+}
+
+START_TEST(outputs_are_what_they_are_without_a_check)
+{
+    static void (*const runs[])(uint64_t) = {run_summing, run_reading};
+    float right[MOST][2];
+
+    act(feed_one, runs[_i], w, out);
+    by_hand(30, right);
+    loop_make(0, 5);
+    go(0, 30);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_gt(stats_now().checks_identical, 4);
+    ck_assert_uint_eq(stats_now().checks_identical, stats_now().checks);
+}
+END_TEST
+
+/* Scratch that carries something from step to step, as a momentum in the wrong role. */
+static void run_on_scratch(uint64_t k)
+{
+    (void)k;
+    add(scratch, 1);
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(scratch), stepgraph_pin_address(one), 1);
+}
+
+START_TEST(scratch_that_outlives_a_step_is_told_and_its_step_is_right)
+{
+    float right[MOST][2];
+    uint64_t k;
+
+    act(feed_one, run_on_scratch, w, NULL);
+    by_hand(6, right);
+    loop_make(0, 0);
+    k = until_check();
+    ck_assert_uint_eq(k, 6);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'w'"));
+}
+END_TEST
+
+/* A batch that is normalised where it stands. */
+static void run_on_input(uint64_t k)
+{
+    (void)k;
+    add(x, 100);
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(x), stepgraph_pin_address(one), 1);
+}
+
+static void feed_both(uint64_t k)
+{
+    OK(stepgraph_pin_feed_f32(x, (float)k));
+    feed_one(k);
+}
+
+START_TEST(inputs_that_the_step_writes_are_named)
+{
+    float right[MOST][2];
+
+    act(feed_both, run_on_input, w, NULL);
+    by_hand(12, right);
+    loop_make(0, 0);
+    go(0, 12);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "writes pin 'x', whose role, feed,"));
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 0);
+}
+END_TEST
+
+/* ---- rehearsals -------------------------------------------------------------------------------------------------- */
+
+START_TEST(rehearsals_of_a_step_that_writes_inputs_are_refused)
+{
+    act(feed_both, run_on_input, w, NULL);
+    zero();
+    loop_make(STEPGRAPH_LOOP_RESTORE, 0);
+    OK(round_of(0));
+    ck_assert_int_eq(turn.again, 1);
+    FAILS(STEPGRAPH_ERR_REFUSED, round_of(0), "writes pin 'x'", "STEPGRAPH_LOOP_RESTORE");
+    ck_assert(pin_float(w) == 0);
+}
+END_TEST
+
+static void run_plainly(uint64_t k)
+{
+    (void)k;
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(x), stepgraph_pin_address(one), 1);
+    add(out, 1);
+}
+
+/* 0: a step of its own in between; 1: the host writes a checkpoint; 2: it launches the step that was to be taken again. */
+START_TEST(rehearsals_undo_no_more_than_they_did)
+{
+    float right[MOST][2], mine = 5;
+    stepgraph_pin *other = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "other");
+
+    act(feed_both, run_plainly, w, out);
+    by_hand(8, right);
+    loop_make(STEPGRAPH_LOOP_RESTORE, 0);
+    OK(round_of(0));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_REHEARSAL);
+    ck_assert_int_eq(turn.again, 1);
+    if (_i == 0)
+        add(other, mine);
+    else if (_i == 1)
+        OK(stepgraph_pin_write(other, &mine, sizeof mine));
+    turn.flags = _i == 2 ? STEPGRAPH_TURN_LAUNCH : 0;
+    OK(round_of(0));
+    turn.flags = 0;
+    while (turn.again)
+        OK(round_of(0));
+    go(1, 8);
+    check_right(right);
+    ck_assert(pin_float(other) == (_i == 2 ? 0 : mine));
+}
+END_TEST
+
+/* ---- memory that goes -------------------------------------------------------------------------------------------- */
+
+START_TEST(pins_stay_while_they_are_in_a_snapshot)
+{
+    stepgraph_pin *other = pin_make(session, STEPGRAPH_ROLE_STATE, 4096, "of another model");
+
+    act(feed_both, run_plainly, w, NULL);
+    zero();
+    loop_make(_i == 0 ? 0 : STEPGRAPH_LOOP_RESTORE, 0);
+    for (uint64_t k = 0; _i == 0 && k < 5; k++)
+        go(k, k + 1);
+    OK(stepgraph_loop_begin(loop, _i == 0 ? 5 : 0, &turn));
+    ck_assert_uint_eq(turn.kind, _i == 0 ? STEPGRAPH_TURN_CHECK : STEPGRAPH_TURN_REHEARSAL);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_destroy(other), "of another model", "snapshot", "end or cancel the turn");
+    OK(stepgraph_loop_cancel(loop));
+    drop_pin(other);
+}
+END_TEST
+
+START_TEST(memory_that_is_gone_is_not_copied)
+{
+    CUdeviceptr memory = device_make(1 << 16);
+    float right[MOST][2];
+
+    (void)pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, 1 << 16, "of another model");
+    act(feed_both, run_plainly, w, out);
+    by_hand(30, right);
+    loop_make(0, 5);
+    go(0, 9);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    device_drop(memory);
+    go(9, 30);
+    check_right(right);
+    OK(stepgraph_session_wait(session));
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_gt(stats_now().checks_failed, 0);
+    ck_assert_uint_gt(said("the memory of pin 'of another model'"), 0);
+}
+END_TEST
+
+static void body_of_memory(void *address)
+{
+    inc(stream, *(CUdeviceptr *)address, 1);
+}
+
+static stepgraph_status enqueue_memory(void *address, stepgraph_step *step, uint64_t k)
+{
+    (void)step, (void)k;
+    body_of_memory(address);
+    return STEPGRAPH_OK;
+}
+
+/* 0: the memory of a pin; 1: memory that no pin covers. */
+START_TEST(whatever_runs_a_graph_looks_at_its_memory_first)
+{
+    CUdeviceptr memory = device_make(1 << 16);
+    stepgraph_step *step = step_make(session, "train", _i == 0 ? 0 : STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check *report = NULL;
+
+    if (_i == 0)
+        (void)pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, 1 << 16, "adopted");
+    record(step, body_of_memory, &memory);
+    replayed(step, 1);
+    device_drop(memory);
+    check.enqueue = enqueue_memory;
+    check.user = &memory;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, NULL, NULL), "train", "freed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(step, &check, &report), "train", "freed");
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+/* ---- beside another session -------------------------------------------------------------------------------------- */
+
+static stepgraph_session *beside;
+static stepgraph_pin *weight_beside;
+static bool escapes; /* A part of each step goes to another stream. */
+static stepgraph_status ended;
+static char ended_words[1024];
+
+static void *train_beside(void *context)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_turn own = STEPGRAPH_TURN_INIT;
+    stepgraph_loop *made = NULL;
+    CUstream aside = NULL;
+
+    cu.CtxSetCurrent((CUcontext)context);
+    cu.StreamCreate(&aside, CU_STREAM_NON_BLOCKING);
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK;
+    ended = stepgraph_loop_create(beside, &config, &made);
+    for (uint64_t k = 0; k < 12 && ended == STEPGRAPH_OK; k++)
+        do {
+            ended = stepgraph_loop_begin(made, k, &own);
+            if (own.run) {
+                counted_inc(beside, NULL, stepgraph_pin_address(weight_beside), 1);
+                if (escapes)
+                    (void)counted(beside, aside, kernels.nop, NULL);
+            }
+            if (ended == STEPGRAPH_OK)
+                ended = stepgraph_loop_end(made, &own);
+        } while (own.again && ended == STEPGRAPH_OK);
+    snprintf(ended_words, sizeof ended_words, "%s", last_words());
+    stepgraph_loop_destroy(made);
+    cu.StreamDestroy(aside);
+    return NULL;
+}
+
+/* Whatever a loop waits for, the recording of another session, in another thread, goes on. 0, 1: in each mode; 2: the loop would have to wait for all. */
+START_TEST(loops_break_no_recording_beside_them)
+{
+    stepgraph_step *step = step_make(session, "train", _i == 1 ? STEPGRAPH_STEP_GLOBAL : 0);
+    pthread_t thread;
+
+    beside = session_make(NULL);
+    weight_beside = pin_make(beside, STEPGRAPH_ROLE_STATE, 4, "weight");
+    escapes = _i == 2;
+    begin_recording(step);
+    add(w, 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, train_beside, stepgraph_session_context(beside)), 0);
+    pthread_join(thread, NULL);
+    add(w, 2);
+    OK(stepgraph_step_end(step));
+    replayed(step, 2);
+    ck_assert(pin_float(w) == 6);
+    if (_i == 2) {
+        ck_assert_int_eq(ended, STEPGRAPH_ERR_STATE);
+        ck_assert_ptr_nonnull(strstr(ended_words, "step 3 is half done"));
+        ck_assert_ptr_nonnull(strstr(ended_words, "break the recording of step 'train'"));
+    } else {
+        ck_assert_msg(ended == STEPGRAPH_OK, "%s", ended_words);
+        ck_assert(pin_float(weight_beside) == 12);
+    }
+}
+END_TEST
+
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+
+static void run_nothing(uint64_t k)
+{
+    (void)k;
+}
+
+/* A replay of no nodes, of which no time is known: whether others are worth a try is not to be divided by that. */
+START_TEST(empty_graphs_are_not_tuned)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    act(NULL, run_nothing, w, NULL);
+    config.flags = STEPGRAPH_LOOP_NO_CHECK | STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.step_flags = STEPGRAPH_STEP_ALLOW_EMPTY;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    go(0, 5);
+    driver_fails("cuEventRecord", 2, CUDA_ERROR_UNKNOWN);
+    go(5, 40);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(stats_now().nodes, 0);
+}
+END_TEST
+
+static bool drain_fails;
+
+static stepgraph_status drain(void *user)
+{
+    (void)user;
+    return drain_fails ? STEPGRAPH_ERR_STATE : STEPGRAPH_OK;
+}
+
+/* Whatever a callback answers, a turn whose recording is over is over. */
+START_TEST(failed_drain_ends_the_turn)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_pin *made[] = {w, x, one, out, scratch};
+
+    config.drain = drain;
+    drain_fails = false;
+    for (unsigned i = 0; i < sizeof made / sizeof *made; i++)
+        drop_pin(made[i]);
+    reopen(&config);
+    w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    loop_make(0, 0);
+    for (uint64_t k = 0; k < 3; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        add(w, 1);
+        OK(stepgraph_loop_end(loop, &turn));
+    }
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+    add(w, 1);
+    drain_fails = true;
+    OK(stepgraph_loop_end(loop, &turn));
+    drain_fails = false;
+    ck_assert_int_eq(turn.again, 1);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    add(w, 1);
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert(pin_float(w) == 4);
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("loop_checks");
+    TCase *tc = unit_case(suite, "checks");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, noise_in_one_pin_hides_nothing_in_another);
+    tcase_add_test(tc, noise_alone_is_no_fault);
+    tcase_add_test(tc, what_a_sampled_check_suspects_is_checked_at_once);
+    tcase_add_loop_test(tc, far_beyond_the_noise_is_no_noise, 0, 2);
+    tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
+    tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
+    tcase_add_test(tc, inputs_that_the_step_writes_are_named);
+    tcase_add_test(tc, rehearsals_of_a_step_that_writes_inputs_are_refused);
+    tcase_add_loop_test(tc, rehearsals_undo_no_more_than_they_did, 0, 3);
+    tcase_add_loop_test(tc, pins_stay_while_they_are_in_a_snapshot, 0, 2);
+    tcase_add_test(tc, memory_that_is_gone_is_not_copied);
+    tcase_add_loop_test(tc, whatever_runs_a_graph_looks_at_its_memory_first, 0, 2);
+    tcase_add_loop_test(tc, loops_break_no_recording_beside_them, 0, 3);
+    add_controlled_test(tc, empty_graphs_are_not_tuned);
+    tcase_add_test(tc, failed_drain_ends_the_turn);
+    return suite;
+}
+
+int main(void)
+{
+    return unit_main(make);
+}
