@@ -98,8 +98,8 @@ static stepgraph_status called_back(const sg__check *check, stepgraph_status sta
         return STEPGRAPH_OK;
     sg__error_get(&info);
     if (info.status == STEPGRAPH_OK)
-        return sg__fail(status, "check of step '%s': the %s callback for step %llu answered %s", check->step->name, name,
-                        (unsigned long long)k, stepgraph_status_name(status));
+        return sg__fail(status, "check of step '%s': the %s callback for step %llu answered %s (%d)", check->step->name, name,
+                        (unsigned long long)k, stepgraph_status_name(status), (int)status);
     return sg__fail_prefix(status, "check of step '%s', in the %s callback for step %llu: ", check->step->name, name, (unsigned long long)k);
 }
 

@@ -157,6 +157,10 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
     for (size_t i = 0; step == NULL && i < n; i++)
         note_former(pins[i], ranges[i].b);
     if (status != STEPGRAPH_OK) {
+        if (n == 1)
+            sg__fail_prefix(status, "pin '%s' is not committed, %llu bytes from 0x%llx: ", pins[0]->name, (unsigned long long)ranges[0].bytes, ranges[0].b);
+        else
+            sg__fail_prefix(status, "%zu pins, the first of them '%s', are not committed: ", n, pins[0]->name);
         if (step != NULL)
             sg__step_break(step);
         return sg__log_failure(session, status);

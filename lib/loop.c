@@ -402,8 +402,8 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
     if (ran && loop->config.rewind != NULL)
         status = loop->config.rewind(loop->config.user, loop->k);
     if (status != STEPGRAPH_OK)
-        return sg__fail(status, "loop '%s': the rewind callback for step %llu answered %s", loop->name,
-                        (unsigned long long)loop->k, stepgraph_status_name(status));
+        return sg__fail(status, "loop '%s': the rewind callback for step %llu answered %s (%d)", loop->name,
+                        (unsigned long long)loop->k, stepgraph_status_name(status), (int)status);
     loop->retry = (sg__retry){.set = true, .k = loop->k, .key = turn->key, .kind = kind, .why = why};
     loop->stats.retries += kind == STEPGRAPH_TURN_FALLBACK ? 1 : 0;
     turn->again = 1;

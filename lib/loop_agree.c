@@ -22,8 +22,8 @@ stepgraph_status sg__loop_agree(stepgraph_loop *loop, sg__question question, uin
     sg__error_get(&words); /* Of what was found: the callback may make calls of its own. */
     status = loop->config.agree(loop->config.user, loop->k, given, &largest);
     if (status != STEPGRAPH_OK)
-        return sg__fail(status, "loop '%s': the ranks cannot agree on step %llu: the agree callback answered %s", loop->name,
-                        (unsigned long long)loop->k, stepgraph_status_name(status));
+        return sg__fail(status, "loop '%s': the ranks cannot agree on step %llu: the agree callback answered %s (%d)", loop->name,
+                        (unsigned long long)loop->k, stepgraph_status_name(status), (int)status);
     if (largest < given)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT,
                         "loop '%s', step %llu: the agree callback made 0x%llx of this rank's 0x%llx; it has to give the largest "

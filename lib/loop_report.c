@@ -58,8 +58,7 @@ static stepgraph_status text_stages(const sg__lane *lane, sg__text *text)
         sg__text_add(text, "  %-24.24s", stage.name[0] != '\0' ? stage.name : "(before the first mark)");
         add_number(text, stage.host_us);
         add_number(text, stage.device_us);
-        sg__text_add(text, " %9llu %7llu\n", (unsigned long long)(stage.launches + stage.library_launches),
-                     (unsigned long long)stage.nodes);
+        sg__text_add(text, " %9llu %7llu\n", (unsigned long long)stage.launches, (unsigned long long)stage.nodes);
     }
     return status == STEPGRAPH_ERR_ARGUMENT ? STEPGRAPH_OK : status;
 }

@@ -25,6 +25,12 @@ static stepgraph_status finish(stepgraph_session *session, stepgraph_status stat
     return sg__log_failure(session, status);
 }
 
+static stepgraph_status failed(const stepgraph_pin *pin, const char *what, const char *call, CUresult code)
+{
+    return sg__fail_prefix(sg__fail_driver(pin->session->driver, call, code), "pin '%s' is not %s, %llu bytes at 0x%llx: ", pin->name, what,
+                           (unsigned long long)pin->bytes, pin->address);
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static stepgraph_status check_ran(const stepgraph_session *session, const stepgraph_pin *pin)
@@ -48,12 +54,15 @@ static stepgraph_status read_pins(stepgraph_session *session, size_t n, stepgrap
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t count = bytes != NULL ? bytes[i] : pins[i]->bytes;
-        if (count > 0)
-            SG__CU(session->driver, MemcpyDtoHAsync, data[i], pins[i]->address, count, session->stream);
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
+        const uint64_t count = bytes != NULL ? bytes[i] : pins[i]->bytes;
+        CUresult code = CUDA_SUCCESS;
+        status = sg__pin_check(pins[i]);
+        if (status == STEPGRAPH_OK && count > 0)
+            code = session->driver->MemcpyDtoHAsync(data[i], pins[i]->address, count, session->stream);
+        if (code != CUDA_SUCCESS)
+            status = failed(pins[i], "read", "cuMemcpyDtoHAsync", code);
     }
-fail:
     return finish(session, status);
 }
 
@@ -102,9 +111,14 @@ static stepgraph_status write_pins(stepgraph_session *session, size_t n, stepgra
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    for (size_t i = 0; i < n; i++)
-        SG__CU(session->driver, MemcpyHtoDAsync, pins[i]->address, data[i], pins[i]->bytes, session->stream);
-fail:
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
+        CUresult code = CUDA_SUCCESS;
+        status = sg__pin_check(pins[i]);
+        if (status == STEPGRAPH_OK)
+            code = session->driver->MemcpyHtoDAsync(pins[i]->address, data[i], pins[i]->bytes, session->stream);
+        if (code != CUDA_SUCCESS)
+            status = failed(pins[i], "written", "cuMemcpyHtoDAsync", code);
+    }
     return finish(session, status);
 }
 

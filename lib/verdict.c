@@ -12,7 +12,7 @@ static uint32_t missing(const stepgraph_step *step, const stepgraph_verdict *v)
     const sg__stages *stages = &step->stages;
     uint32_t bits = 0;
 
-    if (v->launches < 0)
+    if (sg__exactness(step->session) == STEPGRAPH_NOT_INSTRUMENTED)
         bits |= STEPGRAPH_MISSING_COUNTER;
     if (stages->warm_runs < 2)
         bits |= STEPGRAPH_MISSING_RUNS;

@@ -103,8 +103,8 @@ static stepgraph_status call_feed(sg__verify *v, uint64_t k)
     if (status == STEPGRAPH_OK)
         return STEPGRAPH_OK;
     if (info.status == STEPGRAPH_OK)
-        return sg__fail(status, "verification of step '%s': the feed callback for step %llu answered %s", v->step->name, (unsigned long long)k,
-                        stepgraph_status_name(status));
+        return sg__fail(status, "verification of step '%s': the feed callback for step %llu answered %s (%d)", v->step->name, (unsigned long long)k,
+                        stepgraph_status_name(status), (int)status);
     return sg__fail_prefix(status, "verification of step '%s', in the feed callback for step %llu: ", v->step->name, (unsigned long long)k);
 }
 

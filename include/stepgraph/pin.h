@@ -258,6 +258,8 @@ STEPGRAPH_API stepgraph_status stepgraph_session_flush(stepgraph_session *sessio
  * @retval STEPGRAPH_ERR_STATE     A step is recording (nothing has run, so there is nothing to read), or the last recorded step has
  *                                 not run yet and this is an OUTPUT of it.
  * @retval STEPGRAPH_ERR_LOST      A fault on the device.
+ * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced; the pin is named.
+ * @retval STEPGRAPH_ERR_DRIVER    A copy failed; the pin is named.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */
@@ -275,6 +277,8 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_read(stepgraph_pin *pin, void *data
  * @retval STEPGRAPH_ERR_ARGUMENT  A pin is NULL or foreign, or has no data. Nothing was read.
  * @retval STEPGRAPH_ERR_STATE     As for stepgraph_pin_read(). Nothing was read.
  * @retval STEPGRAPH_ERR_LOST      A fault on the device.
+ * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced; the pin is named.
+ * @retval STEPGRAPH_ERR_DRIVER    A copy failed; the pin is named.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */
@@ -290,6 +294,8 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_read_many(stepgraph_session *sessio
  * @retval STEPGRAPH_OK            Written.
  * @retval STEPGRAPH_ERR_ARGUMENT  Another role, no data, or another number of bytes.
  * @retval STEPGRAPH_ERR_STATE     A step is recording.
+ * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced; the pin is named.
+ * @retval STEPGRAPH_ERR_DRIVER    A copy failed; the pin is named.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */
@@ -306,6 +312,8 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_write(stepgraph_pin *pin, const voi
  * @retval STEPGRAPH_OK            Written.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pin is NULL, foreign, a FEED or a CELL, or has no data. Nothing was written.
  * @retval STEPGRAPH_ERR_STATE     A step is recording.
+ * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced; the pin is named.
+ * @retval STEPGRAPH_ERR_DRIVER    A copy failed; the pin is named.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */

@@ -808,6 +808,39 @@ START_TEST(adopted_memory_freed_between_prepare_and_end_is_named_at_end)
 }
 END_TEST
 
+START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
+{
+    CUdeviceptr p = device_make(4096);
+    stepgraph_pin *whole = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "whole"), *gone = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 4096, "gone");
+    stepgraph_pin *const pins[] = {whole, gone};
+    unsigned char data[4096] = {0};
+    void *const to[] = {data, data};
+    const void *const from[] = {data, data};
+
+    device_drop(p);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read(gone, data, 4096), "pin 'gone'", "was freed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write(gone, data, 4096), "pin 'gone'", "was freed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read_many(session, 2, pins, to), "pin 'gone'", "was freed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write_many(session, 2, pins, from), "pin 'gone'", "was freed");
+    OK(stepgraph_session_wait(session));
+}
+END_TEST
+
+START_TEST(copies_that_fail_name_the_pin)
+{
+    stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 64, "weight");
+    unsigned char data[64] = {0};
+
+    driver_fails("cuMemcpyDtoHAsync", 1, CUDA_ERROR_UNKNOWN);
+    FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_pin_read(pin, data, 64), "pin 'weight' is not read, 64 bytes at 0x", "cuMemcpyDtoHAsync", "999");
+    driver_fails("cuMemcpyHtoDAsync", 1, CUDA_ERROR_UNKNOWN);
+    FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_pin_write(pin, data, 64), "pin 'weight' is not written, 64 bytes at 0x", "cuMemcpyHtoDAsync");
+    driver_fails("cuMemcpyDtoDAsync", 1, CUDA_ERROR_UNKNOWN);
+    FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_pin_commit(pin, device_make(64)), "pin 'weight' is not committed, 64 bytes from 0x", "cuMemcpyDtoDAsync");
+    no_driver_fails();
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("pin");
@@ -869,6 +902,8 @@ static Suite *make(void)
     add_controlled_test(liveness, check_does_not_move_the_cadence);
     tcase_add_test(liveness, adopted_memory_that_the_graph_does_not_use_may_go);
     tcase_add_test(liveness, pin_of_freed_memory_can_still_be_destroyed);
+    tcase_add_test(liveness, pin_of_freed_memory_is_neither_read_nor_written);
+    add_controlled_test(liveness, copies_that_fail_name_the_pin);
     tcase_add_test(liveness, adopted_memory_freed_between_prepare_and_end_is_named_at_end);
     return suite;
 }

@@ -432,11 +432,23 @@ START_TEST(verdict_is_filled_up_to_its_size)
 }
 END_TEST
 
+/* One counted run is not enough for an answer, but somebody does count. */
+START_TEST(one_counted_run_lacks_a_second_and_no_counter)
+{
+    setup_step(0);
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_WARMUP));
+    counted_inc(session, NULL, stepgraph_pin_address(pin), 1);
+    OK(stepgraph_step_run_end(step));
+    ck_assert_uint_eq(verdict().missing & (STEPGRAPH_MISSING_COUNTER | STEPGRAPH_MISSING_RUNS), STEPGRAPH_MISSING_RUNS);
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("verdict");
     TCase *missing = unit_case(suite, "missing"), *rule = unit_case(suite, "rule"), *timing = unit_case(suite, "timing");
 
+    tcase_add_test(missing, one_counted_run_lacks_a_second_and_no_counter);
     tcase_add_test(missing, step_that_did_nothing_is_unknown);
     tcase_add_test(missing, everything_measured_gives_an_answer);
     tcase_add_test(missing, counter_that_was_never_wired_is_missing);
