@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <limits.h>
 
 #include "test_kernels_ptx.h"
 
@@ -275,11 +276,22 @@ void unit_leaves_objects(int on)
     leaves_objects = on;
 }
 
+/* How many contexts lie on this thread's stack, of which none is left there. */
+static unsigned contexts_pushed(void)
+{
+    CUcontext context = NULL;
+    unsigned n = 0;
+
+    while (cu.CtxPopCurrent(&context) == CUDA_SUCCESS && context)
+        n++;
+    return n;
+}
+
 /* Every step, then every pin, then the memory that pins adopted, then the sessions; a session that does not close is a fault of
- * its own. */
+ * its own, and so is a context that a call has pushed and not taken off again. */
 static void teardown(void)
 {
-    unsigned open_pins = 0, open_sessions = 0;
+    unsigned open_pins = 0, open_sessions = 0, pushed, most = leaves_objects ? UINT_MAX : 1;
     void *item;
 
     unit_leaves_objects(0);
@@ -293,6 +305,7 @@ static void teardown(void)
         open_pins += stepgraph_pin_destroy(item) != STEPGRAPH_OK;
     while ((item = next_kept(SESSIONS)))
         open_sessions += stepgraph_session_close(item) != STEPGRAPH_OK;
+    pushed = contexts_pushed();
     cu.CtxSetCurrent(primary);
     while ((item = next_kept(STREAMS)))
         cu.StreamDestroy(item);
@@ -302,6 +315,7 @@ static void teardown(void)
     stream = NULL;
     ck_assert_msg(open_pins == 0, "%u pins could not be destroyed: %s", open_pins, last_words());
     ck_assert_msg(open_sessions == 0, "%u sessions could not be closed: %s", open_sessions, last_words());
+    ck_assert_msg(pushed <= most, "%u contexts are on the thread's stack", pushed);
 }
 
 /* Once per program: a first session gives the entry points; the primary context stays retained, so that kernels are loaded once.

@@ -34,6 +34,7 @@
     X(CtxDestroy, 4000, (CUcontext))                                                                                     \
     X(CtxGetCurrent, 4000, (CUcontext *))                                                                                \
     X(CtxSetCurrent, 4000, (CUcontext))                                                                                  \
+    X(CtxPopCurrent, 4000, (CUcontext *))                                                                                \
     X(CtxSynchronize, 2000, (void))                                                                                      \
     X(ModuleLoadData, 2000, (CUmodule *, const void *))                                                                  \
     X(ModuleGetFunction, 2000, (CUfunction *, CUmodule, const char *))                                                   \

@@ -173,7 +173,7 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
     /* A kernel of another context is refused with 400, and the driver's capture lives on without it. */
     stepgraph_step *step = step_make(session, "train", 0);
     struct unit_kernels foreign;
-    CUcontext other = NULL, mine = NULL;
+    CUcontext other = NULL;
     CUdevice device;
     CUdeviceptr p;
     float v = 1;
@@ -181,11 +181,10 @@ START_TEST(failed_launch_breaks_the_recording_even_where_the_driver_carries_on)
 
     pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
     p = w();
-    CU(CtxGetCurrent(&mine));
     CU(DeviceGet(&device, 0));
     CU(CtxCreate(&other, 0, device));
     ck_assert_ptr_nonnull(kernels_load(&foreign));
-    CU(CtxSetCurrent(mine));
+    CU(CtxPopCurrent(&other));
     begin_recording(step);
     counted_inc(session, NULL, p, 1);
     FAILS(STEPGRAPH_ERR_DRIVER, counted(session, NULL, foreign.inc, (void *[]){&p, &v}), "cuLaunchKernel");

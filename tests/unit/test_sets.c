@@ -437,15 +437,14 @@ END_TEST
 START_TEST(set_of_another_context_stays)
 {
     stepgraph_step *step = step_make(session, "context", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    CUcontext other, before;
+    CUcontext other;
     CUdevice device;
     CUdeviceptr theirs;
 
     CU(DeviceGet(&device, 0));
-    CU(CtxGetCurrent(&before));
     CU(CtxCreate(&other, 0, device));
     CU(MemAlloc(&theirs, 4096));
-    CU(CtxSetCurrent(before));
+    CU(CtxPopCurrent(&other));
     begin_recording(step);
     CU(MemsetD8Async(theirs, 7, 64, stream));
     OK(stepgraph_step_end(step));
