@@ -113,6 +113,11 @@ static unsigned long living_executables(void)
     return driver_calls("cuGraphInstantiateWithParams") - driver_calls("cuGraphExecDestroy");
 }
 
+static unsigned long living_events(void)
+{
+    return driver_calls("cuEventCreate") - driver_calls("cuEventDestroy");
+}
+
 static void chosen_is_the_fastest(stepgraph_tuning t)
 {
     ck_assert_int_eq(t.done, 1);
@@ -151,15 +156,17 @@ START_TEST(fastest_executable_is_kept_and_the_others_are_destroyed)
     static const unsigned long long delays[][4] = {
         {9 * MS, 6 * MS, 0, 7 * MS}, {0, 6 * MS, 7 * MS, 8 * MS}, {9 * MS, 8 * MS, 6 * MS, 0}, {9 * MS, 0, 8 * MS, 6 * MS}};
     static const uint32_t fastest[] = {2, 0, 3, 1};
-    unsigned long before = living_executables(), events;
+    unsigned long before = living_executables(), events, alive;
     stepgraph_tuning t;
     unsigned times;
 
     driver_exec_delays(delays[_i], 4);
     recorded(0);
+    alive = living_events();
     OK(stepgraph_step_tune(step, 4));
     ck_assert_uint_eq(living_executables() - before, 4);
     times = replay_until_done();
+    ck_assert_uint_eq(living_events(), alive);
     t = tuning_of(step);
     ck_assert_uint_eq(t.executables, 4);
     ck_assert_uint_eq(t.chosen, fastest[_i]);
@@ -300,6 +307,28 @@ START_TEST(tuned_again_from_what_was_kept)
 }
 END_TEST
 
+/* Another call takes the place of one whose replays have not told yet. */
+START_TEST(tuned_again_while_it_is_tried)
+{
+    unsigned long before = living_executables(), events;
+    unsigned times;
+
+    recorded(0);
+    events = living_events();
+    OK(stepgraph_step_tune(step, 4));
+    replayed(step, BLOCK + 2);
+    OK(stepgraph_step_tune(step, 3));
+    ck_assert_uint_eq(living_executables() - before, 3);
+    ck_assert_uint_eq(living_events() - events, 2 * 3 * BLOCK);
+    ck_assert_uint_eq(tuning_of(step).executables, 3);
+    ck_assert_uint_eq(tuning_of(step).replays, 0);
+    times = replay_until_done();
+    ck_assert_uint_eq(living_executables() - before, 1);
+    ck_assert_uint_eq(living_events(), events);
+    same_as_launched(BLOCK + 2 + times);
+}
+END_TEST
+
 /* ---- what ends it ------------------------------------------------------------------------------------------------ */
 
 enum ending { RESET, DESTROYED, RELAXED, UNRELAXED, ENDINGS };
@@ -351,16 +380,24 @@ END_TEST
 START_TEST(what_cannot_be_measured_is_replayed_without)
 {
     static const char *const entries[] = {"cuEventRecord", "cuEventRecord", "cuEventElapsedTime"};
-    unsigned long before = living_executables();
+    unsigned long before = living_executables(), events;
 
     recorded(0);
+    events = living_events();
     OK(stepgraph_step_tune(step, 3));
     replayed(step, 2);
     driver_fails(entries[_i], _i == 1 ? 2 : 1, CUDA_ERROR_UNKNOWN);
-    replayed(step, 3 * BLOCK);
+    for (unsigned i = 0; i < 3 * BLOCK; i++) {
+        OK(stepgraph_step_replay(step));
+        ck_assert_int_eq(last_error().status, STEPGRAPH_OK);
+        OK(stepgraph_session_wait(session));
+        if (_i < 2) /* At once, not when the times are asked for. */
+            ck_assert_uint_eq(tuning_of(step).executables, 0);
+    }
     no_driver_fails();
     ck_assert_uint_eq(tuning_of(step).executables, 0);
     ck_assert_uint_eq(living_executables() - before, 1);
+    ck_assert_uint_eq(living_events(), events);
     ck_assert(said("step 'train' is not tuned"));
     replayed(step, 3);
     same_as_launched(2 + 3 * BLOCK + 3);
@@ -470,6 +507,7 @@ static const char *looped(const stepgraph_loop_config *config, unsigned steps)
             if (turn.run)
                 step_of_loop();
             OK(stepgraph_loop_end(loop, &turn));
+            ck_assert_int_eq(last_error().status, STEPGRAPH_OK);
             CU(StreamSynchronize(stream));
         } while (turn.again);
     ck_assert_uint_eq(turn.rung, STEPGRAPH_RUNG_REPLAY);
@@ -487,11 +525,26 @@ static stepgraph_loop_config config_with(uint32_t executables)
     return config;
 }
 
+/* The same steps with another loop. */
+static const char *looped_again(const stepgraph_loop_config *config, unsigned steps)
+{
+    teardown();
+    n_lines = 0;
+    put_float(stepgraph_pin_address(weight), 0);
+    put_float(stepgraph_pin_address(beside), 0);
+    return looped(config, steps);
+}
+
 START_TEST(loop_tries_as_many_as_it_was_told)
 {
+    unsigned long made = driver_calls("cuGraphInstantiateWithParams");
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
     stepgraph_loop_config config = config_with(3);
     const char *report = looped(&config, 80);
 
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    if (unit_has_controls())
+        ck_assert_uint_eq(stats.instantiations, driver_calls("cuGraphInstantiateWithParams") - made);
     ck_assert_msg(strstr(report, "the fastest of 3 executables takes") != NULL, "%s", report);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &report));
     ck_assert_msg(strstr(report, "\"tuning\": {\"executables\": 3, \"done\": true, \"chosen\": ") != NULL, "%s", report);
@@ -500,28 +553,35 @@ END_TEST
 
 START_TEST(loop_says_that_it_is_trying)
 {
-    stepgraph_loop_config config = config_with(8);
-    const char *report = looped(&config, 50);
+    stepgraph_loop_config config = config_with(1);
+    stepgraph_loop_stats one = STEPGRAPH_LOOP_STATS_INIT, several = STEPGRAPH_LOOP_STATS_INIT;
+    const char *report;
 
+    (void)looped(&config, 50);
+    OK(stepgraph_loop_get_stats(loop, &one));
+    config.executables = 8;
+    report = looped_again(&config, 50);
+    OK(stepgraph_loop_get_stats(loop, &several));
     ck_assert_msg(strstr(report, "8 executables are tried") != NULL, "%s", report);
+    ck_assert_uint_eq(several.device_bytes, one.device_bytes + (config.executables - 1) * one.nodes * NODE_BYTES);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &report));
     ck_assert_msg(strstr(report, "\"done\": false") != NULL, "%s", report);
 }
 END_TEST
 
-/* 4 ms a node are too long to try; for 102 nodes a simulated device takes less than the 1 ms that would be. */
+/* 4 ms a node are too long to try, and so are 20 us; for 102 nodes a simulated device takes less than the 1 ms that would be. */
 START_TEST(loop_tries_as_many_as_it_can_where_nodes_are_short)
 {
-    static const unsigned long long slow[] = {12 * MS, 12 * MS, 12 * MS};
+    static const unsigned long long slow[][3] = {{12 * MS, 12 * MS, 12 * MS}, {0}, {102 * MS / 50, 102 * MS / 50, 102 * MS / 50}};
     stepgraph_loop_config config = config_with(0);
     const char *report;
 
-    driver_exec_delays(slow, _i == 0 ? 3 : 0);
+    driver_exec_delays(slow[_i], _i != 1 ? 3 : 0);
     repeats = _i == 0 ? 1 : 34;
     report = looped(&config, _i == 0 ? 40 : 120);
-    ck_assert_msg((strstr(report, "the fastest of 16 executables takes") != NULL) == (_i != 0), "%s", report);
+    ck_assert_msg((strstr(report, "the fastest of 16 executables takes") != NULL) == (_i == 1), "%s", report);
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_JSON, &report));
-    ck_assert_msg((strstr(report, "\"tuning\": null") != NULL) == (_i == 0), "%s", report);
+    ck_assert_msg((strstr(report, "\"tuning\": null") != NULL) == (_i != 1), "%s", report);
 }
 END_TEST
 
@@ -554,13 +614,47 @@ START_TEST(loop_without_room_goes_on_with_its_first)
 }
 END_TEST
 
+/* To the byte. */
+START_TEST(loop_tries_as_many_as_its_budget_allows)
+{
+    stepgraph_loop_config config = config_with(1);
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+    const unsigned nodes = 3;
+    const char *report;
+
+    (void)looped(&config, 20);
+    OK(stepgraph_loop_get_stats(loop, &stats)); /* What the graph takes with one executable. */
+    config.executables = 4;
+    config.graph_bytes = stats.device_bytes + (config.executables - 1) * nodes * NODE_BYTES - (_i == 0 ? 0 : 1);
+    report = looped_again(&config, 80);
+    ck_assert_msg((strstr(report, "the fastest of 4 executables takes") != NULL) == (_i == 0), "%s", report);
+    ck_assert_int_eq(said("are left of the budget"), _i != 0);
+}
+END_TEST
+
+START_TEST(loop_that_cannot_ask_for_room_goes_on_with_its_first)
+{
+    stepgraph_loop_config config = config_with(0);
+    unsigned long before = driver_calls("cuMemGetInfo");
+    const char *report;
+
+    repeats = 34;
+    report = looped(&config, 60);
+    ck_assert_msg(strstr(report, "executables are tried") != NULL, "%s", report);
+    driver_fails("cuMemGetInfo", (unsigned)(driver_calls("cuMemGetInfo") - before), CUDA_ERROR_UNKNOWN); /* The last one was for that. */
+    report = looped_again(&config, 60);
+    ck_assert_msg(strstr(report, "executables are tried") == NULL, "%s", report);
+    ck_assert(said("others were not tried: cuMemGetInfo failed"));
+}
+END_TEST
+
 /* Unasked it takes no more than 1/512 of what is free, and the recording itself next to nothing of that; asked for, what it can have. */
 START_TEST(loop_leaves_memory_to_its_host)
 {
     static const struct {
         unsigned long long memory;
         uint32_t asked;
-    } cases[] = {{32 << 20, 0}, {64 << 20, 0}, {128 << 20, 0}, {32 << 20, 4}};
+    } cases[] = {{32 << 20, 0}, {64 << 20, 0}, {128 << 20, 0}, {640 << 20, 0}, {32 << 20, 4}};
     stepgraph_loop_config config = config_with(cases[_i].asked);
     const unsigned nodes = 3 * 10;
     char words[32];
@@ -569,8 +663,9 @@ START_TEST(loop_leaves_memory_to_its_host)
 
     driver_memory(cases[_i].memory);
     repeats = nodes / 3;
-    report = looped(&config, 80);
+    report = looped(&config, 160);
     tried = cases[_i].asked != 0 ? cases[_i].asked : 1 + cases[_i].memory / 512 / (nodes * NODE_BYTES);
+    tried = tried < STEPGRAPH_TUNE_MOST ? tried : STEPGRAPH_TUNE_MOST;
     snprintf(words, sizeof words, "the fastest of %llu ", tried);
     ck_assert_msg(strstr(report, tried > 1 ? words : "graph of 30 nodes") != NULL, "%s", report);
     ck_assert_msg((strstr(report, "fastest") != NULL) == (tried > 1), "%s", report);
@@ -633,6 +728,7 @@ static Suite *make(void)
     tcase_add_test(kept, set_stays_a_kernel);
     tcase_add_test(kept, relaxed_step_stays_relaxed);
     add_controlled_test(kept, tuned_again_from_what_was_kept);
+    add_controlled_test(kept, tuned_again_while_it_is_tried);
 
     tcase_add_checked_fixture(over, setup, teardown);
     add_controlled_loop_test(over, whatever_ends_it_leaves_no_executable, 0, ENDINGS);
@@ -645,10 +741,12 @@ static Suite *make(void)
     tcase_add_checked_fixture(loops, setup, teardown);
     tcase_add_test(loops, loop_tries_as_many_as_it_was_told);
     tcase_add_test(loops, loop_says_that_it_is_trying);
-    add_controlled_loop_test(loops, loop_tries_as_many_as_it_can_where_nodes_are_short, 0, 2);
+    add_controlled_loop_test(loops, loop_tries_as_many_as_it_can_where_nodes_are_short, 0, 3);
     add_controlled_loop_test(loops, loop_tries_none, 0, 3);
     tcase_add_test(loops, loop_without_room_goes_on_with_its_first);
-    add_controlled_loop_test(loops, loop_leaves_memory_to_its_host, 0, 4);
+    tcase_add_loop_test(loops, loop_tries_as_many_as_its_budget_allows, 0, 2);
+    add_controlled_test(loops, loop_that_cannot_ask_for_room_goes_on_with_its_first);
+    add_controlled_loop_test(loops, loop_leaves_memory_to_its_host, 0, 5);
     tcase_add_test(loops, loop_refuses_too_many);
     return suite;
 }
