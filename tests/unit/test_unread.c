@@ -136,6 +136,29 @@ START_TEST(address_in_them_is_none)
 }
 END_TEST
 
+/* The last bytes of an argument, and all of it. */
+START_TEST(address_at_the_end_of_an_argument_is_none)
+{
+    const stepgraph_unread last = {.pattern = "views", .argument = 0, .argument_bytes = sizeof(struct Views), .offset = 24, .bytes = 8};
+    const stepgraph_unread all = {.pattern = "views", .argument = 0, .argument_bytes = sizeof(struct Views), .offset = 0, .bytes = sizeof(struct Views)};
+    CUdeviceptr stray = device_make(4096);
+    struct Views views = {stepgraph_pin_address(pin), stepgraph_pin_address(pin), 0, 0};
+    stepgraph_step *step;
+
+    memcpy((char *)&views + 24, &stray, sizeof stray); /* Behind the members that are read, as far as anybody knows. */
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            OK(stepgraph_session_set_unread(session, i == 1 ? &last : &all, 1));
+        step = recording("step", 0);
+        launch(stream, made_for.views, 1, (void *[]){&views});
+        if (i == 0)
+            FOUND(refused(step), UNREGISTERED, 0, "views", 0, 24, "pin", "views");
+        else
+            CLEAN(ready(step));
+    }
+}
+END_TEST
+
 /* ---- in a loop --------------------------------------------------------------------------------------------------- */
 
 static unsigned launches; /* Of the step, recorded or run: each leaves something else behind. */
@@ -188,7 +211,7 @@ START_TEST(bad_ones_are_refused_and_change_nothing)
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_session_set_unread(NULL, &good, 1), "session is NULL");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_session_set_unread(session, NULL, 1), "pointer", "NULL");
     OK(stepgraph_session_set_unread(session, &good, 1));
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         stepgraph_unread both[2] = {good, good};
         const char *words = "do not lie in an argument of 32";
         bad = good;
@@ -218,6 +241,9 @@ START_TEST(bad_ones_are_refused_and_change_nothing)
         case 6:
             bad.bytes = UINT32_MAX;
             break;
+        case 7:
+            bad.offset = 33;
+            break;
         default:
             bad.reserved = 1;
             words = "reserved";
@@ -225,8 +251,16 @@ START_TEST(bad_ones_are_refused_and_change_nothing)
         }
         both[1] = bad;
         FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_session_set_unread(session, both, 2), "number 1 of the unread bytes", words);
+        both[0] = bad;
+        both[1] = good;
+        FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_session_set_unread(session, both, 2), "number 0 of the unread bytes", words);
     }
     CLEAN(compared_rests(2, 128, NUMBER)); /* The good one still holds. */
+    bad = good;
+    bad.argument_bytes = 256; /* The most that there may be, and all of it. */
+    bad.offset = 0;
+    bad.bytes = 256;
+    OK(stepgraph_session_set_unread(session, &bad, 1));
 }
 END_TEST
 
@@ -241,6 +275,7 @@ static Suite *make(void)
     tcase_add_loop_test(looks, only_what_was_said, 0, 3);
     tcase_add_test(looks, any_argument_and_several_ranges);
     tcase_add_test(looks, address_in_them_is_none);
+    tcase_add_test(looks, address_at_the_end_of_an_argument_is_none);
     tcase_add_checked_fixture(loops, setup, teardown);
     tcase_add_loop_test(loops, loop_replays_what_it_would_record_every_time, 0, 2);
     tcase_add_checked_fixture(bad, setup, teardown);
