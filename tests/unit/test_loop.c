@@ -1196,6 +1196,70 @@ START_TEST(k16_refused_updates_end_in_launches_and_say_why)
 }
 END_TEST
 
+/* By value, and from step 20 on in another form each third time. */
+static void train_by_value_in_another_form(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(weight), (float)(k % 5));
+    if (k >= 20 && k % 3 == 1)
+        counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+}
+
+static uint64_t bytes_of_one_graph(void)
+{
+    uint64_t bytes;
+
+    loop_make(NULL);
+    go(0, 20, count_one);
+    RUNG(REPLAY, NONE);
+    bytes = stats_now().device_bytes;
+    teardown();
+    put_float(stepgraph_pin_address(weight), 0);
+    return bytes;
+}
+
+/* To the other form and back, and then once as before. A budget of one such graph holds the one that takes its place. */
+START_TEST(refused_updates_count_in_a_row)
+{
+    stepgraph_loop_config config = config_with(0);
+    uint64_t others = 0;
+    float want[N];
+
+    config.graph_bytes = _i == 0 ? 0 : 2 * bytes_of_one_graph();
+    without_loop(80, train_by_value_in_another_form, want);
+    loop_make(&config);
+    go(0, 80, train_by_value_in_another_form);
+    RUNG(RERECORD, SCALAR);
+    same_as(want);
+    for (uint64_t k = 20; k < 80; k++)
+        others += k % 3 == 1;
+    ck_assert_uint_eq(stats_now().updates_refused, others + (others - (79 % 3 == 1)));
+}
+END_TEST
+
+/* What other keys have taken since is not there for it. */
+START_TEST(recording_again_keeps_to_what_is_left_of_the_budget)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N];
+
+    config.graph_bytes = 2 * bytes_of_one_graph();
+    loop_make(&config);
+    go(0, 20, train_by_value_in_forms);
+    RUNG(RERECORD, SCALAR);
+    turn.key = 1;
+    go(0, 20, count_one);
+    ck_assert_uint_eq(stats_now().graphs, 2);
+    ck_assert_uint_eq(stats_now().device_bytes, config.graph_bytes);
+    turn.key = 0;
+    OK(stepgraph_pin_read(weight, want, BYTES));
+    want[0] += 20 % 5 + 1;
+    ck_assert_uint_eq(take(20, train_by_value_in_forms), STEPGRAPH_TURN_FALLBACK); /* Of two nodes. */
+    RUNG(FRESH, MEMORY);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "budget"));
+    same_as(want);
+}
+END_TEST
+
 /* Waits for the stream, which no recording survives. */
 static void train_waiting(uint64_t k)
 {
@@ -1239,6 +1303,68 @@ START_TEST(broken_recording_is_tried_again_later)
     go(10, 100, train_waiting_at_first);
     ck_assert_float_eq(pin_float(weight), 100);
     RUNG(REPLAY, NONE);
+}
+END_TEST
+
+START_TEST(drop_gives_new_attempts)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    loop_make(&config);
+    waits = true;
+    go(0, 100, train_waiting_at_first);
+    RUNG(FRESH, BROKEN);
+    ck_assert_uint_eq(stats_now().recordings_failed, 3);
+    OK(stepgraph_loop_drop(loop, 0, NULL));
+    go(100, 105, train_waiting_at_first);
+    ck_assert_uint_eq(stats_now().recordings_failed, 4);
+    waits = false;
+    go(105, 140, train_waiting_at_first);
+    RUNG(REPLAY, NONE);
+    ck_assert_float_eq(pin_float(weight), 140);
+}
+END_TEST
+
+static uint64_t go_to_a_replay(uint64_t k)
+{
+    for (const uint64_t most = k + 200; stats_now().rung != STEPGRAPH_RUNG_REPLAY; k++) {
+        ck_assert_uint_lt(k, most);
+        take(k, count_one);
+    }
+    return k;
+}
+
+static uint64_t fail_a_replay(uint64_t k)
+{
+    driver_fails("cuGraphLaunch", 1, CUDA_ERROR_UNKNOWN);
+    ck_assert_uint_eq(take(k, count_one), STEPGRAPH_TURN_FALLBACK);
+    no_driver_fails();
+    RUNG(FRESH, REPLAY);
+    return k + 1;
+}
+
+/* 256 steps with a graph, and the attempts are counted from the beginning. */
+START_TEST(failures_of_long_ago_are_forgotten)
+{
+    stepgraph_loop_config config = config_with(0);
+    uint64_t k = 0, failures = 0;
+
+    loop_make(&config);
+    for (; failures < 2; failures++)
+        k = fail_a_replay(go_to_a_replay(k));
+    k = go_to_a_replay(k);
+    for (uint64_t last = k + 255 + (uint64_t)_i; k < last; k++)
+        ck_assert_uint_eq(take(k, count_one), STEPGRAPH_TURN_REPLAY);
+    k = fail_a_replay(k);
+    failures = _i == 0 ? failures + 1 : 1;
+    for (; failures < 3; failures++) { /* And those that come now are counted, whatever is replayed in between. */
+        k = go_to_a_replay(k);
+        ck_assert_uint_eq(take(k++, count_one), STEPGRAPH_TURN_REPLAY);
+        k = fail_a_replay(k);
+    }
+    go(k, k + 400, count_one);
+    RUNG(FRESH, REPLAY);
+    ck_assert_float_eq(pin_float(weight), (float)(k + 400));
 }
 END_TEST
 
@@ -1300,6 +1426,29 @@ START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
 }
 END_TEST
 
+/* Without a copy of the pins that launch cannot be undone, and the host must know. */
+START_TEST(work_that_escapes_and_cannot_be_undone_is_told)
+{
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(NULL);
+    go(0, 3, train_escaping);
+    driver_fails("cuMemGetInfo", 1, CUDA_ERROR_UNKNOWN);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    no_driver_fails();
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+    train_escaping(3);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "step 3 is half done");
+    CU(StreamSynchronize(elsewhere));
+    ck_assert_float_eq(pin_float(weight), 3);
+    ck_assert_float_eq(pin_float(beside), 4);
+    go(4, 10, train_escaping);
+    CU(StreamSynchronize(elsewhere));
+    ck_assert_float_eq(pin_float(weight), 9);
+    ck_assert_float_eq(pin_float(beside), 10);
+}
+END_TEST
+
 START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1310,6 +1459,9 @@ START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
     drop_pin(weight);
     weight = pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, BYTES, "weight");
     config.liveness_every = 1;
+    config.rewind = note_rewind;
+    config.user = &rewound;
+    rewinds = 0;
     loop_make(&config);
     go(0, 20, train);
     RUNG(REPLAY, NONE);
@@ -1325,6 +1477,7 @@ START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
     ck_assert_int_eq(turn.again, 1);
     ck_assert_uint_eq(turn.why, STEPGRAPH_WHY_REPLAY);
     ck_assert_uint_eq(stats_now().steps, 20);
+    ck_assert_uint_eq(rewinds, 0); /* The host did not go through its step. */
     drop_pin(weight);
     weight = pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, BYTES, "weight");
     OK(stepgraph_pin_write(weight, saved, BYTES));
@@ -1482,6 +1635,90 @@ START_TEST(replay_that_hangs_in_a_check_is_told_and_nothing_waits)
 }
 END_TEST
 
+/* A check that has no room is one that comes later, not at once again. */
+START_TEST(check_without_room_waits_for_its_turn)
+{
+    stepgraph_loop_config config = config_with(0);
+    uint64_t k = 20;
+
+    config.check_every = 10;
+    loop_make(&config);
+    go(0, k, count_one);
+    driver_fails("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    while (stats_now().checks_failed == 0 && k < 40)
+        ck_assert_uint_eq(take(k++, count_one), STEPGRAPH_TURN_REPLAY);
+    no_driver_fails();
+    ck_assert_uint_eq(stats_now().checks_failed, 1);
+    for (uint64_t last = k + config.check_every - 1; k < last; k++) /* The one that was not checked was the first of them. */
+        ck_assert_uint_eq(take(k, count_one), STEPGRAPH_TURN_REPLAY);
+    ck_assert_uint_eq(take(k, count_one), STEPGRAPH_TURN_CHECK);
+    ck_assert_float_eq(pin_float(weight), (float)(k + 1));
+}
+END_TEST
+
+static size_t device_memory_left(void)
+{
+    size_t left, total;
+
+    CU(MemGetInfo(&left, &total));
+    return left;
+}
+
+/* No copy of the pins, no event: neither behind a recording nor behind a check. */
+START_TEST(nothing_is_kept_for_replays)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? STEPGRAPH_LOOP_NO_CHECK : 0);
+    unsigned long events;
+    size_t left;
+
+    (void)pin_make(session, STEPGRAPH_ROLE_STATE, 4 << 20, "large");
+    config.check_every = _i == 0 ? 0 : 3;
+    loop_make(&config);
+    go(0, 12, count_one);
+    RUNG(REPLAY, NONE);
+    left = device_memory_left();
+    turn.flags = STEPGRAPH_TURN_LAUNCH;
+    take(12, count_one);
+    ck_assert_uint_eq(device_memory_left(), left); /* Nothing was left to give back. */
+    turn.flags = 0;
+    go(13, 30, count_one);
+    left = device_memory_left();
+    events = driver_calls("cuEventCreate") - driver_calls("cuEventDestroy");
+    for (uint64_t k = 30; k < 50; k++) {
+        take(k, count_one);
+        ck_assert_uint_eq(device_memory_left(), left);
+    }
+    ck_assert_uint_eq(driver_calls("cuEventCreate") - driver_calls("cuEventDestroy"), events);
+}
+END_TEST
+
+/* weight = weight + rate * what stands in scratch since before the first step. */
+static void train_from_scratch(uint64_t k)
+{
+    CUdeviceptr w = stepgraph_pin_address(weight), x = stepgraph_pin_address(fresh), by = stepgraph_pin_address(rate);
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&w, &w, &x, &by, &n});
+}
+
+START_TEST(scratch_that_is_to_be_kept_is_not_overwritten)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? STEPGRAPH_LOOP_KEEP_SCRATCH : 0);
+    float constants[N], is[N];
+
+    for (int i = 0; i < N; i++)
+        constants[i] = (float)i;
+    OK(stepgraph_pin_write(fresh, constants, BYTES));
+    loop_make(&config);
+    go(0, 20, train_from_scratch);
+    OK(stepgraph_pin_read(fresh, is, BYTES));
+    ck_assert_int_eq(memcmp(is, constants, BYTES) == 0, _i == 0);
+    if (_i == 0)
+        RUNG(REPLAY, NONE);
+}
+END_TEST
+
 START_TEST(check_by_callbacks_costs_no_turn)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1489,6 +1726,7 @@ START_TEST(check_by_callbacks_costs_no_turn)
     float want[N];
 
     without_loop(30, train, want);
+    check.flags = _i == 0 ? 0 : STEPGRAPH_CHECK_ADVANCE; /* The turn does the step, not the check. */
     check.enqueue = enqueue_back;
     check.feed = feed_back;
     config.check = &check;
@@ -1624,6 +1862,102 @@ START_TEST(k25_least_recently_used_graph_makes_room)
 }
 END_TEST
 
+/* Of several the one that was used longest ago, and none before four turns for each lane have gone by. */
+START_TEST(k25_key_that_is_idle_longest_makes_room)
+{
+    enum { LANES = 3, IDLE = 4 * LANES };
+    /* So many turns of the last key, before which each of the others had one. */
+    static const uint64_t alone[] = {IDLE - LANES, IDLE - LANES + 1, 2 * IDLE};
+    stepgraph_loop_config config = config_with(0);
+    stepgraph_loop_graph graph = STEPGRAPH_LOOP_GRAPH_INIT;
+    uint64_t k = 60;
+
+    config.max_graphs = LANES;
+    loop_make(&config);
+    go_keys(0, k, LANES);
+    turn.key = LANES - 1;
+    go(k, k + alone[_i], count_one);
+    k += alone[_i];
+    turn.key = 7;
+    go(k, k + 20, count_one);
+    ck_assert_float_eq(pin_float(weight), (float)(k + 20));
+    ck_assert_uint_eq(stats_now().causes[STEPGRAPH_WHY_BOUND], _i == 0);
+    ck_assert_uint_eq(stats_now().graphs_dropped, 1);
+    OK(stepgraph_loop_get_graph(loop, 0, &graph)); /* Where that of key 0 was. */
+    ck_assert_uint_eq(graph.key, 7);
+    OK(stepgraph_loop_get_graph(loop, 1, &graph));
+    ck_assert_uint_eq(graph.key, 1);
+}
+END_TEST
+
+START_TEST(key_without_a_graph_gives_none_up)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.max_graphs = 1;
+    loop_make(&config);
+    go(0, 20, train_waiting);
+    RUNG(FRESH, BROKEN);
+    turn.key = 1;
+    go(20, 40, count_one);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().graphs_dropped, 0);
+    ck_assert_float_eq(pin_float(weight), 40);
+}
+END_TEST
+
+START_TEST(k25_idle_graph_makes_room_within_the_budget)
+{
+    stepgraph_loop_config config = config_with(0);
+
+    config.graph_bytes = bytes_of_one_graph();
+    config.max_graphs = 2;
+    loop_make(&config);
+    go(0, 20, count_one);
+    RUNG(REPLAY, NONE);
+    turn.key = 1;
+    go(20, 26, count_one); /* The other may still be wanted. */
+    RUNG(FRESH, MEMORY);
+    ck_assert_uint_eq(stats_now().graphs, 1);
+    ck_assert_uint_eq(stats_now().graphs_dropped, 0);
+    go(26, 200, count_one);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().graphs, 1);
+    ck_assert_uint_eq(stats_now().graphs_dropped, 1);
+    ck_assert_float_eq(pin_float(weight), 200);
+}
+END_TEST
+
+/* Also those of keys that are gone, with a first recording or a third one. */
+START_TEST(executables_are_counted_as_the_driver_does)
+{
+    unsigned long made = driver_calls("cuGraphInstantiateWithParams"), updated = driver_calls("cuGraphExecUpdate");
+    stepgraph_loop_config config = config_with(0);
+    double saved;
+
+    config.max_graphs = 1;
+    loop_make(&config);
+    go(0, 4, count_one);
+    TURNS(RECORD, 1);
+    turn.key = 1;
+    go(4, 30, train_by_value_in_forms);
+    ck_assert_uint_gt(stats_now().turns[STEPGRAPH_TURN_LOOK], 0);
+    RUNG(FRESH, UPDATE);
+    turn.key = 2;
+    go(30, 50, count_one);
+    RUNG(REPLAY, NONE);
+    saved = stats_now().seconds_saved;
+    turn.key = 3;
+    go(50, 56, count_one); /* Launches. */
+    ck_assert_uint_eq(stats_now().graphs_dropped, 1);
+    ck_assert_double_ne(saved, 0);
+    ck_assert_double_eq(stats_now().seconds_saved, saved);
+    ck_assert_uint_eq(stats_now().updates_refused, 3);
+    ck_assert_uint_eq(stats_now().instantiations, driver_calls("cuGraphInstantiateWithParams") - made);
+    ck_assert_uint_eq(stats_now().updates + stats_now().updates_refused, driver_calls("cuGraphExecUpdate") - updated);
+}
+END_TEST
+
 START_TEST(k25_graph_beyond_the_budget_is_not_made)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1709,6 +2043,32 @@ START_TEST(turn_that_is_to_be_taken_again_cannot_be_left)
 }
 END_TEST
 
+/* Outside of a turn feeds wait for the replay, all of them together. */
+static void feeds_wait(void)
+{
+    uint64_t copies = pin_stats(session).feed_copies;
+
+    feed(0);
+    ck_assert_uint_eq(pin_stats(session).feed_copies, copies);
+}
+
+START_TEST(recording_that_could_not_begin_can_be_cancelled)
+{
+    loop_make(NULL);
+    go(0, 3, count_one);
+    driver_fails("cuStreamBeginCapture", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    no_driver_fails();
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+    ck_assert_int_eq(turn.run, 0);
+    OK(stepgraph_loop_cancel(loop));
+    go(3, 20, count_one);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().recordings_failed, 0);
+    ck_assert_float_eq(pin_float(weight), 20);
+}
+END_TEST
+
 START_TEST(any_turn_can_be_cancelled)
 {
     stepgraph_loop_config config = config_with(_i % 2 == 0 ? 0 : STEPGRAPH_LOOP_RESTORE);
@@ -1731,6 +2091,7 @@ START_TEST(any_turn_can_be_cancelled)
             OK(stepgraph_loop_cancel(loop));
             cancelled++;
         }
+        feeds_wait();
         take(k, count_one);
     }
     ck_assert_float_eq(pin_float(weight), 40);
@@ -1747,6 +2108,8 @@ START_TEST(loop_can_be_destroyed_in_any_turn)
     OK(stepgraph_loop_begin(loop, (uint64_t)_i % 20, &turn));
     if (turn.run)
         train(0);
+    teardown();
+    feeds_wait();
 }
 END_TEST
 
@@ -1778,6 +2141,9 @@ START_TEST(options_are_checked)
     config = config_with(0);
     config.max_graphs = 65;
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "64");
+    config.max_graphs = 64;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    teardown();
     config = config_with(0);
     config.step_flags = 1u << 31;
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_loop_create(session, &config, &loop), "flags");
@@ -2213,10 +2579,15 @@ static Suite *make(void)
     tcase_add_test(ladder, pin_that_is_registered_anew_needs_no_more_than_a_drop);
     tcase_add_test(ladder, k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings);
     tcase_add_test(ladder, k16_refused_updates_end_in_launches_and_say_why);
+    tcase_add_loop_test(ladder, refused_updates_count_in_a_row, 0, 2);
+    tcase_add_test(ladder, recording_again_keeps_to_what_is_left_of_the_budget);
     tcase_add_test(ladder, broken_recordings_end_in_launches_after_three_attempts);
     tcase_add_test(ladder, broken_recording_is_tried_again_later);
+    tcase_add_test(ladder, drop_gives_new_attempts);
+    add_controlled_loop_test(ladder, failures_of_long_ago_are_forgotten, 0, 2);
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
+    add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
@@ -2225,16 +2596,24 @@ static Suite *make(void)
     tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);
     tcase_add_test(proofs, replay_that_hangs_in_a_check_is_told_and_nothing_waits);
     add_controlled_test(proofs, copy_of_the_pins_is_not_used_for_another_turn);
-    tcase_add_test(proofs, check_by_callbacks_costs_no_turn);
+    add_controlled_test(proofs, check_without_room_waits_for_its_turn);
+    add_controlled_loop_test(proofs, nothing_is_kept_for_replays, 0, 2);
+    tcase_add_loop_test(proofs, scratch_that_is_to_be_kept_is_not_overwritten, 0, 2);
+    tcase_add_loop_test(proofs, check_by_callbacks_costs_no_turn, 0, 2);
     tcase_add_test(proofs, step_of_a_key_can_be_asked);
 
     tcase_add_test(keys, each_key_has_a_graph);
     tcase_add_test(keys, k25_keys_beyond_the_bound_are_launched_and_not_recorded_in_turn);
     tcase_add_test(keys, k25_least_recently_used_graph_makes_room);
+    tcase_add_loop_test(keys, k25_key_that_is_idle_longest_makes_room, 0, 3);
+    tcase_add_test(keys, key_without_a_graph_gives_none_up);
+    tcase_add_test(keys, k25_idle_graph_makes_room_within_the_budget);
+    add_controlled_test(keys, executables_are_counted_as_the_driver_does);
     tcase_add_test(keys, k25_graph_beyond_the_budget_is_not_made);
     tcase_add_test(keys, accumulation_takes_a_graph_for_each_phase);
 
     tcase_add_test(misuse, turn_that_is_to_be_taken_again_cannot_be_left);
+    add_controlled_test(misuse, recording_that_could_not_begin_can_be_cancelled);
     tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
     tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);
     tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 2);
