@@ -220,6 +220,33 @@ START_TEST(many_commits_are_one_launch)
     ck_assert_uint_le(stats.copy_launches, 2); /* And the copy of the list. */
     ck_assert_uint_eq(stats.copy_bytes, bytes);
     ck_assert_uint_eq(stats.skipped, 0);
+    ck_assert_uint_eq(sample_now(session).library[STEPGRAPH_KIND_COPY], 1); /* The value, or the list of many. */
+    ck_assert_uint_eq(sample_now(session).library[STEPGRAPH_KIND_KERNEL], one.n > 1);
+    set_free(&one);
+}
+END_TEST
+
+static long living_objects(void)
+{
+    static const char *const made[] = {"cuMemAlloc", "cuMemHostAlloc", "cuEventCreate"}, *const gone[] = {"cuMemFree", "cuMemFreeHost", "cuEventDestroy"};
+    long n = 0;
+
+    for (int i = 0; i < 3; i++)
+        n += (long)driver_calls(made[i]) - (long)driver_calls(gone[i]);
+    return n;
+}
+
+/* Larger lists take the place of smaller ones. */
+START_TEST(lists_that_grow_leave_nothing_behind)
+{
+    long objects;
+
+    set_make(&one, "p", MANY, 3000, 5);
+    OK(stepgraph_pin_commit_many(session, 2, one.pin, one.fresh));
+    objects = living_objects();
+    OK(stepgraph_pin_commit_many(session, MANY, one.pin, one.fresh));
+    set_arrived(&one);
+    ck_assert_int_eq(living_objects(), objects);
     set_free(&one);
 }
 END_TEST
@@ -574,6 +601,24 @@ START_TEST(arrays_of_a_recorded_commit_are_not_kept)
 }
 END_TEST
 
+/* The driver records on without it, and a replay would lack it. */
+START_TEST(commit_that_fails_breaks_the_recording)
+{
+    static const char *const entries[] = {"cuMemcpyDtoDAsync", "cuLaunchKernel"};
+    stepgraph_step *step = step_make(session, "train", 0);
+
+    set_make(&one, "p", 2, 3000, 5);
+    begin_recording(step);
+    driver_fails(entries[_i], 1, CUDA_ERROR_UNKNOWN);
+    FAILS(STEPGRAPH_ERR_DRIVER, stepgraph_pin_commit_many(session, 1 + (size_t)_i, one.pin, one.fresh), entries[_i]);
+    no_driver_fails();
+    OK(stepgraph_pin_commit_many(session, 1 + (size_t)_i, one.pin, one.fresh));
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "train", entries[_i]);
+    STATE_IS(step, STEPGRAPH_STEP_FAILED);
+    set_free(&one);
+}
+END_TEST
+
 START_TEST(refused_commit_leaves_the_recording_alive)
 {
     stepgraph_step *step = step_make(session, "train", 0);
@@ -603,6 +648,7 @@ static Suite *make(void)
 
     tcase_add_test(many, committing_none_does_nothing);
     tcase_add_loop_test(many, many_commits_are_one_launch, 0, 4);
+    add_controlled_test(many, lists_that_grow_leave_nothing_behind);
     tcase_add_test(many, one_large_pin_beside_small_ones_arrives);
     tcase_add_test(many, unmoved_pins_among_many_are_skipped);
     tcase_add_test(many, nothing_is_launched_when_nothing_has_moved);
@@ -619,6 +665,7 @@ static Suite *make(void)
     tcase_add_test(recorded, recorded_list_outlives_many_fresh_ones);
     tcase_add_test(recorded, several_lists_in_one_recording_are_kept_apart);
     tcase_add_test(recorded, arrays_of_a_recorded_commit_are_not_kept);
+    add_controlled_loop_test(recorded, commit_that_fails_breaks_the_recording, 0, 2);
     tcase_add_test(recorded, refused_commit_leaves_the_recording_alive);
     return suite;
 }
