@@ -201,6 +201,29 @@ START_TEST(cell_keeps_its_value_until_it_is_fed_again)
 }
 END_TEST
 
+/* What was not fed travels along with what lies around it, though one of those was fed twice, or is gone. */
+START_TEST(value_in_between_stays_whatever_is_fed_around_it)
+{
+    stepgraph_pin *pin[4];
+    unsigned n = _i == 0 ? 3 : 4;
+
+    for (unsigned i = 0; i < n; i++) {
+        pin[i] = pin_make(session, STEPGRAPH_ROLE_CELL, 4, (const char *const[]){"first", "between", "last", "gone"}[i]);
+        OK(stepgraph_pin_feed_f32(pin[i], (float)(i + 1)));
+    }
+    OK(stepgraph_session_flush(session));
+    OK(stepgraph_pin_feed_f32(pin[0], 10));
+    OK(stepgraph_pin_feed_f32(pin[2], 30));
+    OK(stepgraph_pin_feed_f32(pin[n - 1], 30));
+    if (_i != 0)
+        drop_pin(pin[3]);
+    OK(stepgraph_session_flush(session));
+    ck_assert_float_eq(pin_float(pin[0]), 10);
+    ck_assert_float_eq(pin_float(pin[1]), 2);
+    ck_assert_float_eq(pin_float(pin[2]), 30);
+}
+END_TEST
+
 START_TEST(run_begin_sends_what_was_fed)
 {
     struct trainer t = trainer_make(session, 1);
@@ -572,6 +595,41 @@ START_TEST(driver_that_wants_a_current_context_gets_it)
 }
 END_TEST
 
+/* As many as were planned for, to the byte, travel in one copy. */
+START_TEST(feeds_that_fill_what_was_set_aside_travel_in_one_copy)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_pin *one, *other;
+    float x[64] = {0};
+
+    config.feed_bytes = 2 * sizeof x;
+    reopen(&config);
+    one = pin_make(session, STEPGRAPH_ROLE_FEED, sizeof x, "one");
+    other = pin_make(session, STEPGRAPH_ROLE_FEED, sizeof x, "other");
+    OK(stepgraph_pin_feed(one, x, sizeof x));
+    OK(stepgraph_pin_feed(other, x, sizeof x));
+    OK(stepgraph_session_flush(session));
+    ck_assert_uint_eq(pin_stats(session).feed_copies, 1);
+}
+END_TEST
+
+START_TEST(feeds_up_to_the_slots_wait_for_nothing)
+{
+    const stepgraph_session_config config = config_slots(4);
+    stepgraph_pin *x;
+
+    reopen(&config);
+    x = pin_make(session, STEPGRAPH_ROLE_CELL, 4, "x");
+    spin(stream, 50);
+    for (uint32_t i = 0; i < 2 * config.feed_slots - 1; i++) { /* There are twice as many slots, and the first feed takes the second of them. */
+        OK(stepgraph_pin_feed_f32(x, (float)i));
+        OK(stepgraph_session_flush(session));
+    }
+    ck_assert_uint_eq(pin_stats(session).feed_waits, 0);
+    ck_assert_float_eq(pin_float(x), (float)(2 * config.feed_slots - 2));
+}
+END_TEST
+
 START_TEST(nothing_is_copied_when_nothing_was_fed)
 {
     struct trainer t = trainer_make(session, 4);
@@ -811,6 +869,7 @@ static Suite *make(void)
     tcase_add_test(values, only_feeds_and_cells_are_fed);
     tcase_add_test(values, later_value_wins);
     tcase_add_test(values, cell_keeps_its_value_until_it_is_fed_again);
+    tcase_add_loop_test(values, value_in_between_stays_whatever_is_fed_around_it, 0, 2);
     tcase_add_test(values, run_begin_sends_what_was_fed);
     tcase_add_test(values, nothing_travels_before_it_is_sent);
     tcase_add_test(values, feed_while_recording_is_for_the_replay);
@@ -827,6 +886,8 @@ static Suite *make(void)
     tcase_add_loop_test(cost, all_feeds_of_a_step_travel_in_one_copy, 0, 4);
     add_controlled_test(cost, replay_of_a_fed_step_is_two_driver_calls_that_enqueue);
     add_controlled_loop_test(cost, driver_that_wants_a_current_context_gets_it, 0, 3);
+    tcase_add_test(cost, feeds_that_fill_what_was_set_aside_travel_in_one_copy);
+    tcase_add_test(cost, feeds_up_to_the_slots_wait_for_nothing);
     tcase_add_test(cost, nothing_is_copied_when_nothing_was_fed);
     tcase_add_test(cost, more_feeds_than_were_planned_for_still_arrive);
     tcase_add_test(cost, feed_larger_than_all_that_was_planned_arrives);
