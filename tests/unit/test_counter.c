@@ -293,6 +293,7 @@ START_TEST(wrapper_launches_and_counts)
     ck_assert_float_eq(float_at(p), 10);
     ck_assert_uint_eq(sample_now(session).wrapper[STEPGRAPH_KIND_KERNEL], 5);
     ck_assert_uint_eq(sample_now(session).host[STEPGRAPH_KIND_KERNEL], 0);
+    ck_assert_uint_eq(sample_now(session).exactness, STEPGRAPH_EXACT);
 }
 END_TEST
 
