@@ -767,12 +767,12 @@ START_TEST(other_grid_is_explained)
 
     for (unsigned i = 0; i < 2; i++) {
         steps[i] = recording("step", 0);
-        CU(LaunchKernel(kernels.setv, 2 + i, 1, 1, 32, 1 + i, 1, 0, stream, (void *[]){&x, &v}, NULL));
+        CU(LaunchKernel(kernels.setv, 2 + i, 1, 1, 32, 1 + i, 1, 64 * i, stream, (void *[]){&x, &v}, NULL));
         ready(steps[i]);
     }
     report = compared(steps[0], steps[1], NULL);
-    HOLDS(report, 2, 2);
-    for (uint32_t i = 0; i < 2; i++) {
+    HOLDS(report, 3, 3);
+    for (uint32_t i = 0; i < 3; i++) {
         f = (stepgraph_finding)STEPGRAPH_FINDING_INIT;
         OK(stepgraph_audit_get(report, i, &f));
         ck_assert_uint_eq(f.kind, STEPGRAPH_FINDING_CHANGING_SCALAR);
@@ -784,6 +784,8 @@ START_TEST(other_grid_is_explained)
         strstr(stepgraph_audit_text(report), "node 0  setv  grid x   changing scalar   4 bytes 00000002 -> 00000003"));
     ck_assert_ptr_nonnull(
         strstr(stepgraph_audit_text(report), "node 0  setv  block y   changing scalar   4 bytes 00000001 -> 00000002"));
+    ck_assert_ptr_nonnull(
+        strstr(stepgraph_audit_text(report), "node 0  setv  shared memory   changing scalar   4 bytes 00000000 -> 00000040"));
 }
 END_TEST
 
