@@ -410,6 +410,10 @@ START_TEST(steps_are_fed_and_feeds_put_back)
     OK(stepgraph_pin_feed(last, &before, sizeof before));
     OK(stepgraph_session_flush(session));
     ck_assert(pin_float(fed) == 42);
+    /* And what was fed before it still counts. */
+    OK(stepgraph_pin_feed(fed, &before, sizeof before));
+    verify();
+    OK(stepgraph_step_replay(t.step));
 }
 END_TEST
 
@@ -1027,6 +1031,9 @@ START_TEST(structs_of_other_sizes_are_read_and_filled)
     OK(stepgraph_step_verify(t.step, &longer.known, &report));
     stepgraph_verify_destroy(report);
     report = NULL;
+    longer.known.reserved = 1;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_verify(t.step, &longer.known, &report), "reserved");
+    longer.known.reserved = 0;
     longer.bytes[sizeof longer - 1] = 1;
     FAILS(STEPGRAPH_ERR_ABI, stepgraph_step_verify(t.step, &longer.known, &report), "stepgraph_verify_config");
     t.config.size = 4;
