@@ -1566,6 +1566,9 @@ START_TEST(bad_calls_are_refused)
     t.config.enqueue = NULL;
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "enqueue");
     t.config.enqueue = enqueue;
+    t.config.plant = pin_make(session_make(NULL), STEPGRAPH_ROLE_STATE, 4, "theirs");
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_check_run(t.step, &t.config, &t.check), "no STATE of the step's session");
+    t.config.plant = NULL;
     OK(stepgraph_step_run_begin(fresh, STEPGRAPH_RUN_FRESH));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), "run_end");
     OK(stepgraph_step_run_end(fresh));
