@@ -789,6 +789,37 @@ START_TEST(other_grid_is_explained)
 }
 END_TEST
 
+/* Rows, planes, and where in them a copy begins. */
+START_TEST(other_rows_and_planes_are_told)
+{
+    enum { PITCH = 64, ROWS = 4, PLANES = 4, SPACE = PITCH * ROWS * PLANES };
+    CUresult (*set)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
+    CUresult (*copy)(const CUDA_MEMCPY3D *, CUstream);
+    CUdeviceptr from = pin_of(STEPGRAPH_ROLE_STATE, SPACE, "from"), to = pin_of(STEPGRAPH_ROLE_STATE, SPACE, "to");
+    stepgraph_step *steps[2];
+
+    *(void **)&set = stepgraph_session_symbol(session, "cuMemsetD2D8Async", 3020);
+    *(void **)&copy = stepgraph_session_symbol(session, "cuMemcpy3DAsync", 3020);
+    ck_assert(set != NULL && copy != NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        CUDA_MEMCPY3D x = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcPitch = PITCH, .srcHeight = ROWS,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = PITCH, .dstHeight = ROWS,
+                           .WidthInBytes = 16, .Height = 2, .Depth = 2};
+        size_t rows = 2;
+        size_t *const changes[] = {&rows, &x.Depth, &x.Height, &x.srcZ, &x.srcY, &x.dstZ, &x.dstY};
+        *changes[_i] += i;
+        steps[i] = recording("step", 0);
+        ck_assert_int_eq(set(to, PITCH, 0, 16, rows, stream), CUDA_SUCCESS);
+        ck_assert_int_eq(copy(&x, stream), CUDA_SUCCESS);
+        ready(steps[i]);
+    }
+    if (_i < 3)
+        FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, _i == 0 ? 0 : 1, _i == 0 ? "set" : "copy", NOWHERE, 0, "record again", "00000002 -> ");
+    else
+        FOUND(compared(steps[0], steps[1], NULL), MOVED_POINTER, 1, "copy", NOWHERE, 0, "pin it", "moved pointer");
+}
+END_TEST
+
 START_TEST(chain_and_fork_of_the_same_nodes_are_told_apart)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
@@ -1174,6 +1205,7 @@ static Suite *make(void)
     tcase_add_test(tc, other_kernel_is_explained);
     tcase_add_test(tc, other_kind_of_node_is_explained);
     tcase_add_test(tc, other_grid_is_explained);
+    tcase_add_loop_test(tc, other_rows_and_planes_are_told, 0, 7);
     tcase_add_test(tc, chain_and_fork_of_the_same_nodes_are_told_apart);
 
     tc = audit_case(suite, "d: states");
