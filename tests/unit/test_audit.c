@@ -305,6 +305,34 @@ START_TEST(copy_and_set_that_reach_beyond_a_pin_are_found)
 END_TEST
 
 /* The second one is reached only from the first. */
+/* Row by row and plane by plane. */
+START_TEST(copy_of_planes_that_reaches_beyond_a_pin_is_found)
+{
+    enum { WIDTH = 16, PITCH = 64, ROWS = 4, PLANES = 3 };
+    const uint64_t reach = (PLANES - 1) * ROWS * PITCH + (ROWS - 1) * PITCH + WIDTH, beyond = _i == 0 ? 0 : 4;
+    CUdeviceptr memory = device_make(2 * PLANES * ROWS * PITCH), to = memory + PLANES * ROWS * PITCH;
+    CUDA_MEMCPY3D x = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = PITCH, .srcHeight = ROWS,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = PITCH, .dstHeight = ROWS,
+                       .WidthInBytes = WIDTH, .Height = ROWS, .Depth = PLANES};
+    CUresult (*copy)(const CUDA_MEMCPY3D *, CUstream);
+    stepgraph_step *step;
+    char words[32];
+
+    *(void **)&copy = stepgraph_session_symbol(session, "cuMemcpy3DAsync", 3020);
+    ck_assert(copy != NULL);
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, reach - beyond, "from");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, to, reach, "to");
+    step = recording("train", 0);
+    ck_assert_int_eq(copy(&x, stream), CUDA_SUCCESS);
+    if (_i == 0) {
+        CLEAN(ready(step));
+        return;
+    }
+    snprintf(words, sizeof words, "%llu bytes beyond", (unsigned long long)beyond);
+    FOUND(refused(step), UNREGISTERED, 0, "copy", NOWHERE, 0, "pin it", "source", "begins in pin 'from'", words);
+}
+END_TEST
+
 START_TEST(pin_that_a_copy_reaches_from_its_neighbour_stays)
 {
     CUdeviceptr memory = device_make(64);
@@ -619,14 +647,30 @@ START_TEST(kernel_that_reads_page_locked_memory_is_named)
 END_TEST
 
 /* A copy from page-locked to adopted memory, that can be replayed; looked at before every launch, whatever the cadence. */
-static stepgraph_step *copying(void *from, CUdeviceptr to)
+static stepgraph_step *copying_behind(void (*kernel)(CUdeviceptr), void *from, CUdeviceptr to)
 {
     stepgraph_step *step = recording("train", STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
 
-    launch(stream, kernels.nop, 1, NULL);
+    kernel(to);
     CU(MemcpyHtoDAsync(to, from, 4, stream));
     ck_assert_uint_eq(summary_of(ready(step)).faults, 0);
     return step;
+}
+
+static void nothing(CUdeviceptr p)
+{
+    (void)p;
+    launch(stream, kernels.nop, 1, NULL);
+}
+
+static void same_memory(CUdeviceptr p)
+{
+    inc(stream, p, 1);
+}
+
+static stepgraph_step *copying(void *from, CUdeviceptr to)
+{
+    return copying_behind(nothing, from, to);
 }
 
 START_TEST(recycled_page_locked_memory_is_read_anew_where_allowed)
@@ -668,13 +712,13 @@ START_TEST(freed_device_side_of_a_copy_is_caught_before_the_very_next_replay)
 {
     void *batch = page_locked(4096);
     CUdeviceptr to = device_make(65536);
-    stepgraph_step *step = copying(batch, to);
+    stepgraph_step *step = copying_behind(_i < 2 ? nothing : same_memory, batch, to); /* Or known already as what a kernel uses. */
 
     replayed(step, 3);
     device_drop(to);
     if (_i == 1 && !take_again(to, 65536, "freed_device_side_of_a_copy_is_caught_before_the_very_next_replay"))
         return;
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 1", "copy", "65536 bytes",
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), _i < 2 ? "node 1" : "node 0", _i < 2 ? "copy" : "inc", "65536 bytes",
           _i == 1 ? "given out again" : "freed since");
     ck_assert_uint_eq(step_stats(step).replays, 3);
 }
@@ -1238,6 +1282,7 @@ static Suite *make(void)
     tcase_add_test(tc, pointers_in_a_child_graph_are_found);
     tcase_add_test(tc, child_graph_over_pins_is_replayed);
     tcase_add_test(tc, copy_and_set_that_reach_beyond_a_pin_are_found);
+    tcase_add_loop_test(tc, copy_of_planes_that_reaches_beyond_a_pin_is_found, 0, 2);
     tcase_add_test(tc, pin_that_a_copy_reaches_from_its_neighbour_stays);
     tcase_add_test(tc, names_of_cpp_kernels_are_readable);
 
@@ -1263,7 +1308,7 @@ static Suite *make(void)
     tcase_add_test(tc, kernel_that_reads_page_locked_memory_is_named);
     tcase_add_test(tc, recycled_page_locked_memory_is_read_anew_where_allowed);
     tcase_add_loop_test(tc, k06_freed_page_locked_memory_is_caught_before_the_very_next_replay, 0, 2);
-    tcase_add_loop_test(tc, freed_device_side_of_a_copy_is_caught_before_the_very_next_replay, 0, 2);
+    tcase_add_loop_test(tc, freed_device_side_of_a_copy_is_caught_before_the_very_next_replay, 0, 3);
     tcase_add_loop_test(tc, freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay, 0, 2);
     add_controlled_test(tc, copies_between_device_memory_are_looked_at_at_the_cadence_only);
 
