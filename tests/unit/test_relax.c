@@ -1183,11 +1183,18 @@ static void loop_make(const stepgraph_relax_config *relax, uint32_t flags)
 }
 
 /* 3 warm, 2 recorded, 3 checked, relaxed, 3 checked again; then replays. */
+/* As the library estimates it. */
+static uint64_t bytes_of_one_executable(uint64_t nodes)
+{
+    return 2600 * nodes;
+}
+
 START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
 {
     unsigned char wanted[PINS * BYTES], got[PINS * BYTES];
     stepgraph_relax_config relax = on_lanes(4);
     const char *text;
+    uint64_t bytes;
 
     drawn_make(7, 1 << 16);
     drawn_fill();
@@ -1214,6 +1221,12 @@ START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
     ck_assert_ptr_nonnull(strstr(text, "\"lanes\": 4, \"relax\": {"));
     OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TEXT, &text));
     ck_assert_ptr_nonnull(strstr(text, "relaxed to 4 lanes"));
+    OK(stepgraph_loop_drop(loop, 0, NULL)); /* What is recorded then is relaxed as well. */
+    loop_run(20, 40, drawn_body);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    bytes = loop_stats().device_bytes;
+    OK(stepgraph_step_unrelax(stepgraph_loop_step(loop, 0)));
+    ck_assert_uint_eq(bytes - loop_stats().device_bytes, bytes_of_one_executable(loop_stats().nodes));
     loop_drop();
 }
 END_TEST
@@ -1601,6 +1614,9 @@ START_TEST(bad_calls_are_refused)
     step = two_lanes();
     config.flags = 1u << 31;
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "80000000");
+    config = on_lanes(64);
+    OK(stepgraph_step_relax(step, &config, NULL));
+    OK(stepgraph_step_unrelax(step));
     config = on_lanes(65);
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "65", "64");
     config = on_lanes(0);
@@ -1653,7 +1669,7 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
     unsigned char before[PINS * BYTES], after[PINS * BYTES];
     const char *entry = entries[_i];
     stepgraph_step *step;
-    unsigned long first, calls;
+    unsigned long first, calls, alive;
 
     drawn_make(3, 1 << 16);
     step = record_begin("drawn", 0);
@@ -1666,6 +1682,7 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
     calls = driver_calls(entry) - first;
     OK(stepgraph_step_unrelax(step));
     unit_leaves_objects(1);
+    alive = driver_calls("cuGraphInstantiateWithParams") - driver_calls("cuGraphExecDestroy");
     for (unsigned nth = 1; nth <= calls && nth < 40; nth++) {
         CUgraphExec exec = step->exec;
         stepgraph_status status;
@@ -1692,6 +1709,8 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
         ck_assert_msg(memcmp(before, after, sizeof before) == 0, "call %u of %s: a state is not as it was", nth, entry);
         OK(stepgraph_step_unrelax(step));
         ck_assert_ptr_eq(step->exec, exec);
+        if (strcmp(entry, "cuGraphUpload") == 0) /* It was made, and is of no use. */
+            ck_assert_uint_eq(driver_calls("cuGraphInstantiateWithParams") - driver_calls("cuGraphExecDestroy"), alive);
     }
     OK(stepgraph_step_replay(step));
 }
