@@ -238,6 +238,11 @@ void forget_pin(stepgraph_pin *gone)
     forget(PINS, gone);
 }
 
+void forget_step(stepgraph_step *gone)
+{
+    forget(STEPS, gone);
+}
+
 void forget_device(CUdeviceptr gone)
 {
     forget(DEVICES, (void *)(uintptr_t)gone);

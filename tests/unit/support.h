@@ -138,6 +138,7 @@ void device_drop(CUdeviceptr made);
 /* Gone already. */
 void forget_session(stepgraph_session *gone);
 void forget_pin(stepgraph_pin *gone);
+void forget_step(stepgraph_step *gone);
 void forget_device(CUdeviceptr gone);
 
 /*

@@ -543,6 +543,44 @@ START_TEST(other_step_can_be_given_back_while_one_records)
 }
 END_TEST
 
+static stepgraph_step *dropped_elsewhere;
+
+static void *drop_in_thread(void *result)
+{
+    cu.CtxSetCurrent(stepgraph_session_context(session));
+    stepgraph_step_destroy(dropped_elsewhere);
+    *(CUresult *)result = CUDA_SUCCESS;
+    return NULL;
+}
+
+/* A global recording forbids that to every thread; any other, to the thread that records. */
+START_TEST(other_thread_can_destroy_a_step_while_one_records)
+{
+    stepgraph_session *other = session_make(NULL);
+    stepgraph_pin *theirs = pin_make(other, STEPGRAPH_ROLE_STATE, 4, "theirs");
+    stepgraph_step *old = step_make(other, "old", 0), *recorder = step_make(session, "recorder", _i == 0 ? 0 : STEPGRAPH_STEP_GLOBAL);
+    unsigned long execs;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    begin_recording(old);
+    inc(stepgraph_session_stream(other), stepgraph_pin_address(theirs), 1);
+    OK(stepgraph_step_end(old));
+    execs = driver_calls("cuGraphExecDestroy");
+    begin_recording(recorder);
+    inc(stream, w(), 10);
+    forget_step(old);
+    dropped_elsewhere = old;
+    ck_assert_int_eq(in_thread(drop_in_thread), CUDA_SUCCESS);
+    if (unit_has_controls())
+        ck_assert_uint_eq(driver_calls("cuGraphExecDestroy") - execs, _i == 0);
+    OK(stepgraph_step_end(recorder));
+    OK(stepgraph_step_replay(recorder));
+    ck_assert_float_eq(pin_float(pin), 10);
+    if (unit_has_controls()) /* Put off, not forgotten. */
+        ck_assert_uint_eq(driver_calls("cuGraphExecDestroy") - execs, 1);
+}
+END_TEST
+
 START_TEST(step_of_another_session_can_be_destroyed_while_one_records)
 {
     stepgraph_session *other = session_make(NULL);
@@ -1031,6 +1069,7 @@ static Suite *make(void)
     tcase_add_test(several, preparing_another_step_while_one_records_does_not_break_it);
     tcase_add_loop_test(several, other_step_can_be_given_back_while_one_records, 0, 2);
     tcase_add_test(several, step_of_another_session_can_be_destroyed_while_one_records);
+    tcase_add_loop_test(several, other_thread_can_destroy_a_step_while_one_records, 0, 2);
     tcase_add_test(several, session_cannot_close_while_its_step_records);
     tcase_add_test(several, destroy_waits_for_replays_in_flight);
     tcase_add_test(several, run_while_another_is_open_is_refused_and_both_are_named);
