@@ -1217,6 +1217,42 @@ static uint64_t bytes_of_one_graph(void)
     return bytes;
 }
 
+static stepgraph_pin *sources[2], *targets[2];
+
+/* Both targets from one place or the other, by a list; weight = weight + rate * the first of them. */
+static void train_from_elsewhere(uint64_t k)
+{
+    CUdeviceptr w = stepgraph_pin_address(weight), x = stepgraph_pin_address(targets[0]), by = stepgraph_pin_address(targets[1]);
+    const uint64_t from = stepgraph_pin_address(sources[k % 2]), places[2] = {from, from + BYTES};
+    int n = N;
+
+    OK(stepgraph_pin_commit_many(session, 2, targets, places));
+    launch_n(kernels.update, N, (void *[]){&w, &w, &x, &by, &n});
+}
+
+/* The list of a recording is not overwritten by the next one while the device has yet to read it. */
+START_TEST(lists_of_recordings_in_flight_are_kept_apart)
+{
+    float values[2 * N], want[N];
+
+    for (int i = 0; i < 2; i++) {
+        sources[i] = pin_make(session, STEPGRAPH_ROLE_STATE, 2 * BYTES, i == 0 ? "here" : "there");
+        targets[i] = pin_make(session, STEPGRAPH_ROLE_STATE, i == 0 ? BYTES : sizeof(float), i == 0 ? "value" : "factor");
+        for (int j = 0; j < 2 * N; j++)
+            values[j] = (float)(1 + i);
+        OK(stepgraph_pin_write(sources[i], values, sizeof values));
+    }
+    without_loop(40, train_from_elsewhere, want);
+    loop_make(NULL);
+    for (uint64_t k = 0; k < 40; k++) {
+        spin(stream, 5);
+        take(k, train_from_elsewhere);
+    }
+    RUNG(RERECORD, MOVED);
+    same_as(want);
+}
+END_TEST
+
 /* To the other form and back, and then once as before. A budget of one such graph holds the one that takes its place. */
 START_TEST(refused_updates_count_in_a_row)
 {
@@ -2582,6 +2618,7 @@ static Suite *make(void)
     tcase_add_test(ladder, k16_other_nodes_in_each_step_end_in_launches_and_no_loop_of_recordings);
     tcase_add_test(ladder, k16_refused_updates_end_in_launches_and_say_why);
     tcase_add_loop_test(ladder, refused_updates_count_in_a_row, 0, 2);
+    tcase_add_test(ladder, lists_of_recordings_in_flight_are_kept_apart);
     tcase_add_test(ladder, recording_again_keeps_to_what_is_left_of_the_budget);
     tcase_add_test(ladder, broken_recordings_end_in_launches_after_three_attempts);
     tcase_add_test(ladder, broken_recording_is_tried_again_later);
