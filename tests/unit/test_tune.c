@@ -184,7 +184,7 @@ END_TEST
 /* A host that runs ahead waits for nothing, and all is known when the device has caught up. */
 START_TEST(nothing_waits_for_a_time)
 {
-    static const unsigned long long delays[] = {8 * MS, 6 * MS, 7 * MS};
+    static const unsigned long long delays[] = {20 * MS, 4 * MS, 12 * MS};
     unsigned long events, waits;
 
     driver_exec_delays(delays, 3);
