@@ -133,8 +133,10 @@ static bool declared(const stepgraph_loop *loop, uint64_t k, uint32_t flags)
     return (flags & STEPGRAPH_TURN_LAUNCH) != 0 || (loop->config.fresh_every != 0 && k % loop->config.fresh_every == 0);
 }
 
-static void fill_turn(stepgraph_turn *turn, const sg__lane *lane, uint32_t kind, uint32_t why, bool feed)
+static void fill_turn(stepgraph_loop *loop, stepgraph_turn *turn, const sg__lane *lane, uint32_t kind, uint32_t why, bool feed)
 {
+    if (kind == STEPGRAPH_TURN_REPLAY && lane->timed_left > 0)
+        loop->counted = sg__counted_all(loop->session);
     turn->feed = feed ? 1 : 0;
     turn->run = kind != STEPGRAPH_TURN_REPLAY ? 1 : 0;
     turn->again = 0;
@@ -343,7 +345,7 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
     if (status != STEPGRAPH_OK)
         return sg__log_failure(loop->session, status);
 
-    fill_turn(turn, lane, kind, why, !loop->retry.set || loop->retry.feed);
+    fill_turn(loop, turn, lane, kind, why, !loop->retry.set || loop->retry.feed);
     turn->step = step;
     if (loop->unstarted != STEPGRAPH_OK || (kind == STEPGRAPH_TURN_LOOK && loop->look == NULL))
         turn->run = 0;
@@ -383,7 +385,7 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
         loop->why = STEPGRAPH_WHY_NONE;
         loop->last = lane;
         lane->last_turn = ++loop->turn;
-        fill_turn(turn, lane, STEPGRAPH_TURN_REPLAY, STEPGRAPH_WHY_NONE, true);
+        fill_turn(loop, turn, lane, STEPGRAPH_TURN_REPLAY, STEPGRAPH_WHY_NONE, true);
         return STEPGRAPH_OK;
     }
     return begin_slowly(loop, k, turn);
@@ -450,11 +452,28 @@ static stepgraph_status end_replay(stepgraph_loop *loop, sg__lane *lane, stepgra
     return take_again(loop, lane, turn, STEPGRAPH_TURN_FALLBACK, STEPGRAPH_WHY_REPLAY, ran);
 }
 
+/* The host has launched the step although it was to be replayed, as somebody does who does not look at turn.run: it would be done twice. Seen in the
+ * first replays, which are timed, if launches are counted. */
+static stepgraph_status check_not_launched(stepgraph_loop *loop, const sg__lane *lane)
+{
+    const uint64_t launches = lane->step->stages.launches, counted = sg__counted_all(loop->session) - loop->counted;
+
+    if (launches == 0 || counted != launches)
+        return STEPGRAPH_OK;
+    loop->open = 0;
+    return sg__log_failure(loop->session, sg__fail(STEPGRAPH_ERR_STATE,
+                                                   "loop '%s': %llu launches were counted in the turn of step %llu, as many as the step has, and they have done "
+                                                   "it; it was to be replayed, and was not, since that would do it twice: launch only where turn.run is 1",
+                                                   loop->name, (unsigned long long)counted, (unsigned long long)loop->k));
+}
+
 static stepgraph_status end_fast(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
 {
-    stepgraph_status status;
+    stepgraph_status status = lane->timed_left > 0 ? check_not_launched(loop, lane) : STEPGRAPH_OK;
     bool done;
 
+    if (status != STEPGRAPH_OK)
+        return status;
     status = end_replay(loop, lane, turn, lane->step, false, &done);
     if (!done)
         return status;

@@ -67,6 +67,7 @@ void sg__loop_forget(stepgraph_loop *loop)
     free(loop->deviations);
     loop->deviations = NULL;
     loop->has_images = false;
+    sg__constants_forget(loop);
     sg__guards_forget(loop);
 }
 
@@ -233,6 +234,8 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__guards_save(loop, lane);
+    if (status == STEPGRAPH_OK)
+        status = sg__constants_note(loop, lane);
     sg__leave(loop->session);
     return status;
 }
@@ -480,6 +483,7 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
     bool seen = lane->planted, innocent = seen;
+    const stepgraph_pin *constant = NULL;
     uint64_t touched = 0;
     size_t differ = 0;
     uint32_t worst = 0;
@@ -487,7 +491,17 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
     if (status == STEPGRAPH_OK)
         status = sg__guards_copy(loop, SG__AFTER, false);
     if (status == STEPGRAPH_OK)
-        status = go_back(loop);
+        status = sg__constants_written(loop, &constant);
+    if (status == STEPGRAPH_OK)
+        status = sg__loop_agree(loop, SG__ASK_CONSTANT, constant != NULL ? 1 : 0, &worst);
+    if (status != STEPGRAPH_OK || worst != 0) {
+        result->verdict = STEPGRAPH_DIVERGED;
+        if (constant != NULL)
+            snprintf(result->words, sizeof result->words, "step %llu writes pin '%.80s', whose role, const, says that nobody does: make it a STATE",
+                     (unsigned long long)loop->k, constant->name);
+        return status;
+    }
+    status = go_back(loop);
     if (status == STEPGRAPH_OK)
         status = replay(loop, lane);
     if (status == STEPGRAPH_OK)

@@ -3,8 +3,8 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers and loop_noise.c says what a
- * difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers, loop_constants.c looks at what
+ * nobody is to write, and loop_noise.c says what a difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -14,6 +14,7 @@
 #include <stepgraph/tune.h>
 
 #include "check_shot.h"
+#include "memory.h"
 #include "step_p.h"
 #include "text.h"
 
@@ -138,6 +139,7 @@ struct stepgraph_loop {
     uint32_t why;
     uint64_t k;
     bool keeps_nothing; /* Of what its step allocates. */
+    uint64_t counted;   /* Launches of the host's before it, in replays that are timed. */
     uint64_t start_ns;
     stepgraph_step *look;       /* The third recording; only in a turn that looks. */
     stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */
@@ -149,6 +151,9 @@ struct stepgraph_loop {
     unsigned int before, after;
     bool has_images;
     sg__deviation *deviations; /* By item of the images; NULL: nothing deviates. */
+
+    sg__memory constants; /* CONST pins of the graph that is checked. */
+    bool has_constants;
 
     sg__guards guards;
 
@@ -182,6 +187,7 @@ typedef enum sg__question {
     SG__ASK_COMPARED,     /* What follows from the recordings, and why? */
     SG__ASK_CHECK,        /* Can the step not be checked? */
     SG__ASK_CHANGED,      /* Did it change memory that cannot be put back? */
+    SG__ASK_CONSTANT,     /* Does it write what nobody is to write? */
     SG__ASK_DIFFERS,      /* Does the replay differ from the launches? */
     SG__ASK_NO_ROOM,      /* Is there no room to compare replays with each other? */
     SG__ASK_UNSTEADY,     /* Do they differ? */
@@ -254,6 +260,11 @@ stepgraph_status sg__noise_add(stepgraph_loop *loop, unsigned int image);
  * writes what its role says that it does not. SIZE_MAX: none. */
 size_t sg__noise_of_graph(const stepgraph_loop *loop);
 size_t sg__noise_written_input(const stepgraph_loop *loop);
+
+/* loop_constants.c: CONST pins of the graph as they are now, before the host's launches; and the first that is another one afterwards, or NULL. */
+stepgraph_status sg__constants_note(stepgraph_loop *loop, const sg__lane *lane);
+stepgraph_status sg__constants_written(stepgraph_loop *loop, const stepgraph_pin **pin_out);
+void sg__constants_forget(stepgraph_loop *loop);
 
 /* loop_guards.c: what a check saves beside pins. With the context current. */
 typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's launches. */

@@ -13,7 +13,7 @@ static struct {
     unsigned n;
 } scene;
 
-static stepgraph_pin *w, *x, *one, *out, *scratch;
+static stepgraph_pin *w, *x, *one, *out, *scratch, *constant;
 static stepgraph_loop *loop;
 static stepgraph_turn turn;
 
@@ -363,6 +363,34 @@ START_TEST(inputs_that_the_step_writes_are_named)
 }
 END_TEST
 
+/* Running statistics that were registered as a constant. */
+static void run_on_constant(uint64_t k)
+{
+    (void)k;
+    add(constant, 1);
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(constant), stepgraph_pin_address(one), 1);
+}
+
+/* Before the step is done a second time, which would change it for good. */
+START_TEST(constants_that_the_step_writes_are_named_and_right)
+{
+    const float none = 0;
+    float right[MOST][2];
+
+    constant = pin_make(session, STEPGRAPH_ROLE_CONST, 4, "statistics");
+    act(feed_one, run_on_constant, w, constant);
+    OK(stepgraph_pin_write(constant, &none, sizeof none));
+    by_hand(12, right);
+    OK(stepgraph_pin_write(constant, &none, sizeof none));
+    loop_make(0, 0);
+    go(0, 12);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "writes pin 'statistics', whose role, const,"));
+}
+END_TEST
+
 /* ---- rehearsals -------------------------------------------------------------------------------------------------- */
 
 START_TEST(rehearsals_of_a_step_that_writes_inputs_are_refused)
@@ -548,6 +576,45 @@ START_TEST(loops_break_no_recording_beside_them)
 }
 END_TEST
 
+/* ---- turn.run ---------------------------------------------------------------------------------------------------- */
+
+/* 0: launches are counted; 1: nobody counts them, and nobody can tell. */
+START_TEST(host_that_launches_what_is_replayed_is_told)
+{
+    uint64_t k = 0;
+    float before;
+
+    zero();
+    loop_make(0, 0);
+    for (; turn.kind != STEPGRAPH_TURN_REPLAY; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.kind == STEPGRAPH_TURN_REPLAY)
+                break;
+            if (_i == 0)
+                counted_inc(session, NULL, stepgraph_pin_address(w), 1);
+            else
+                add(w, 1);
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+    k--;
+    before = pin_float(w);
+    ck_assert_int_eq(turn.run, 0);
+    if (_i == 0) {
+        counted_inc(session, NULL, stepgraph_pin_address(w), 1);
+        FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "1 launches were counted in the turn of step", "only where turn.run is 1");
+        ck_assert(pin_float(w) == before + 1); /* Done once, as it is. */
+    } else {
+        add(w, 1);
+        OK(stepgraph_loop_end(loop, &turn));
+    }
+    before = pin_float(w);
+    OK(stepgraph_loop_begin(loop, k + 1, &turn));
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert(pin_float(w) == before + 1);
+}
+END_TEST
+
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static void run_nothing(uint64_t k)
@@ -625,10 +692,12 @@ static Suite *make(void)
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
+    tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
     tcase_add_test(tc, rehearsals_of_a_step_that_writes_inputs_are_refused);
     tcase_add_loop_test(tc, rehearsals_undo_no_more_than_they_did, 0, 3);
     tcase_add_loop_test(tc, pins_stay_while_they_are_in_a_snapshot, 0, 2);
     tcase_add_test(tc, memory_that_is_gone_is_not_copied);
+    tcase_add_loop_test(tc, host_that_launches_what_is_replayed_is_told, 0, 2);
     tcase_add_loop_test(tc, whatever_runs_a_graph_looks_at_its_memory_first, 0, 2);
     tcase_add_loop_test(tc, loops_break_no_recording_beside_them, 0, 3);
     add_controlled_test(tc, empty_graphs_are_not_tuned);
