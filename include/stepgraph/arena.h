@@ -46,6 +46,7 @@ typedef struct stepgraph_arena_config {
  *
  * @retval STEPGRAPH_OK            *arena_out is the caller's.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, no bytes, or the name is taken.
+ * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory.
  * @retval STEPGRAPH_ERR_STATE     A step is recording.
  *

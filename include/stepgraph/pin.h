@@ -78,6 +78,7 @@ typedef struct stepgraph_pin_config {
  * @retval STEPGRAPH_ERR_ARGUMENT  No name or one that cannot be shown, no bytes, an unknown role, an address that is no device memory of this session's device or
  *                                 an extent beyond its allocation, a name that is taken, or a range that overlaps another pin (which
  *                                 is named).
+ * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory.
  * @retval STEPGRAPH_ERR_STATE     A step is recording: pins are made before.
  *
@@ -99,6 +100,7 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create(stepgraph_session *session, 
  *
  * @retval STEPGRAPH_OK            The pins are the caller's.
  * @retval STEPGRAPH_ERR_ARGUMENT  As for stepgraph_pin_create(); the first pin that cannot be made is named. None was made.
+ * @retval STEPGRAPH_ERR_ABI       One of @p configs sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory. None was made.
  * @retval STEPGRAPH_ERR_STATE     A step is recording: pins are made before.
  *

@@ -194,6 +194,7 @@ typedef struct stepgraph_launch {
  *
  * @retval STEPGRAPH_OK            Launched or recorded.
  * @retval STEPGRAPH_ERR_ARGUMENT  No function, or an unknown flag.
+ * @retval STEPGRAPH_ERR_ABI       @p launch sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_DRIVER    The driver refused; nothing was counted.
  *
  * @threads{any} @capture{yes} @waits{never} @since 0.1

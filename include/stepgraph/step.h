@@ -231,7 +231,7 @@ STEPGRAPH_API struct CUgraph_st *stepgraph_step_graph(const stepgraph_step *step
  * which it broke. In a run it splits time and launches by stage. Elsewhere it does nothing.
  *
  * @param[in] step   The step.
- * @param[in] stage  Copied; at most #STEPGRAPH_NAME_MOST bytes. At most 63 stages.
+ * @param[in] stage  Copied; at most #STEPGRAPH_NAME_MOST bytes, of which the first 63 tell stages apart. At most 63 stages.
  *
  * @retval STEPGRAPH_OK            Noted.
  * @retval STEPGRAPH_ERR_ARGUMENT  No name or one that cannot be shown, or too many stages.
@@ -246,7 +246,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_mark(stepgraph_step *step, const c
  * recording, becomes part of the step. To be joined before stepgraph_step_end().
  *
  * @param[in] step    Recording or running.
- * @param[in] stream  Another stream of the same context, non-blocking.
+ * @param[in] stream  Another stream of the same context, best a non-blocking one: work on the legacy stream orders itself with others, or breaks the recording.
  * @param[in] name    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes.
  *
  * @retval STEPGRAPH_OK            Forked.

@@ -6,6 +6,9 @@
  * a stable address; a #stepgraph_step is one stretch of work, recorded once and replayed many times; a #stepgraph_loop does all this for a
  * whole training run.
  *
+ * A call that answers a status refuses a handle that is NULL; one that answers a value, such as stepgraph_pin_address(), is not given one, unless it says
+ * otherwise. Destroying NULL does nothing.
+ *
  * The context that is current in the calling thread is left as it was by every call.
  *
  * Every call says three things about itself: `threads` (any: callable from every thread at once; handle: one thread at a time for a
