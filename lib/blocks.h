@@ -55,7 +55,7 @@ const sg__block *sg__blocks_live_at(const sg__blocks *b, CUdeviceptr address);
 const sg__block *sg__blocks_at(sg__blocks *b, CUdeviceptr address, uint32_t node);
 const sg__block *sg__blocks_near(const sg__blocks *b, CUdeviceptr address, uint32_t node);
 
-/* Whether any of them, out or gone, begins in a range; of those that are out, whether any is in there. */
+/* Whether a block that is out reaches into a range, or one that is gone began in it. */
 bool sg__blocks_any_in(const sg__blocks *b, CUdeviceptr start, uint64_t bytes);
 
 /* Append those that were out when the recording began; their number. Where out is NULL, count them only. */

@@ -359,7 +359,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
     check->total = 1 + 4 * (uint64_t)check->steps;
     status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
     if (status == STEPGRAPH_OK)
-        status = sg__shots_make(&check->shots, session, SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT, check->steps + 1,
+        status = sg__shots_make(&check->shots, session, SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT, NULL, NULL, check->steps + 1,
                                 check->config.device_bytes, check->config.host_bytes);
     if (status == STEPGRAPH_OK)
         status = make_images(check);

@@ -254,7 +254,7 @@ static stepgraph_status make_image(sg__search *search)
     unsigned int narrow = SG__GROUP_STATE | SG__GROUP_OUTPUT;
 
     if (!search->scratch_moves && (check->config.flags & STEPGRAPH_CHECK_KEEP_SCRATCH) == 0 &&
-        sg__shots_make(&search->wide, check->session, narrow | SG__GROUP_SCRATCH, 1, check->shots.device_left, check->shots.host_left) ==
+        sg__shots_make(&search->wide, check->session, narrow | SG__GROUP_SCRATCH, NULL, NULL, 1, check->shots.device_left, check->shots.host_left) ==
             STEPGRAPH_OK &&
         sg__shot_add(&search->wide, &search->image)) {
         search->shots = &search->wide;
@@ -262,7 +262,7 @@ static stepgraph_status make_image(sg__search *search)
         return STEPGRAPH_OK;
     }
     sg__shots_free(&search->wide);
-    if (sg__shots_make(&search->wide, check->session, narrow, 1, check->shots.device_left, check->shots.host_left) == STEPGRAPH_OK &&
+    if (sg__shots_make(&search->wide, check->session, narrow, NULL, NULL, 1, check->shots.device_left, check->shots.host_left) == STEPGRAPH_OK &&
         sg__shot_add(&search->wide, &search->image)) {
         search->shots = &search->wide;
         search->groups = narrow;

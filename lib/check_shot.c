@@ -74,7 +74,7 @@ static stepgraph_status cut(const sg__shots *shots, uint64_t window_bytes, sg__c
     return STEPGRAPH_OK;
 }
 
-static stepgraph_status gather(sg__shots *shots, unsigned int groups)
+static stepgraph_status gather(sg__shots *shots, unsigned int groups, sg__pin_filter filter, const void *user)
 {
     const stepgraph_session *session = shots->session;
 
@@ -85,7 +85,7 @@ static stepgraph_status gather(sg__shots *shots, unsigned int groups)
         for (size_t i = 0; (groups & group) != 0 && i < session->n_pins; i++) {
             stepgraph_pin *pin = session->pins[i];
             stepgraph_status status;
-            if ((unsigned int)group_of(pin) != group)
+            if ((unsigned int)group_of(pin) != group || (filter != NULL && !filter(pin, user)))
                 continue;
             status = sg__pin_check(pin); /* To copy memory that is gone would cost the context. */
             if (status != STEPGRAPH_OK)
@@ -136,8 +136,8 @@ static stepgraph_status make_work(sg__shots *shots, unsigned int room)
     return STEPGRAPH_OK;
 }
 
-stepgraph_status sg__shots_make(sg__shots *shots, stepgraph_session *session, unsigned int groups, unsigned int room, uint64_t device_limit,
-                                uint64_t host_limit)
+stepgraph_status sg__shots_make(sg__shots *shots, stepgraph_session *session, unsigned int groups, sg__pin_filter filter, const void *user,
+                                unsigned int room, uint64_t device_limit, uint64_t host_limit)
 {
     stepgraph_status status;
 
@@ -145,7 +145,7 @@ stepgraph_status sg__shots_make(sg__shots *shots, stepgraph_session *session, un
     shots->session = session;
     shots->device_left = device_limit;
     shots->host_left = host_limit;
-    status = gather(shots, groups);
+    status = gather(shots, groups, filter, user);
     if (status != STEPGRAPH_OK)
         return status;
     shots->window_bytes = shots->bytes < WINDOW_BYTES ? shots->bytes : WINDOW_BYTES;

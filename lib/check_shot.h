@@ -83,9 +83,12 @@ typedef struct sg__shots {
     uint64_t found_at, kept_at, distance_at, initial_at, element_at, work_bytes;
 } sg__shots;
 
+/* Which pins are wanted, of those of some groups. NULL: all. */
+typedef bool (*sg__pin_filter)(const stepgraph_pin *pin, const void *user);
+
 /* Gather the session's pins of these groups. No image is made yet. Free the result also after a failure. The context is current for all. */
-stepgraph_status sg__shots_make(sg__shots *shots, stepgraph_session *session, unsigned int groups, unsigned int room, uint64_t device_limit,
-                                uint64_t host_limit);
+stepgraph_status sg__shots_make(sg__shots *shots, stepgraph_session *session, unsigned int groups, sg__pin_filter filter, const void *user,
+                                unsigned int room, uint64_t device_limit, uint64_t host_limit);
 void sg__shots_free(sg__shots *shots);
 
 /* Make one more image; its index. false: no room, within the limits or at all. */

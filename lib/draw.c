@@ -163,8 +163,10 @@ static stepgraph_status find_needed(drawing *d)
 static stepgraph_status read_all(drawing *d)
 {
     const sg__driver *driver = d->step->session->driver;
-    stepgraph_status status = sg__graph_read(driver, d->step->graph, &d->step->session->unread, NULL, NULL, &d->graph);
+    stepgraph_status status = sg__step_kernels_alive(d->step, "be drawn");
 
+    if (status == STEPGRAPH_OK)
+        status = sg__graph_read(driver, d->step->graph, &d->step->session->unread, NULL, NULL, &d->graph);
     if (status != STEPGRAPH_OK)
         return status;
     d->first_word = malloc((d->graph.n_nodes + 1) * sizeof *d->first_word);

@@ -43,16 +43,18 @@ const char *sg__recording_here(void)
     return name;
 }
 
-bool sg__recording_anywhere(char *name, size_t bytes)
+bool sg__recording_in(unsigned long long context_id, char *name, size_t bytes)
 {
-    bool found;
+    const sg__recording *recording;
 
     pthread_mutex_lock(&lock);
-    found = recordings != NULL;
-    if (found)
-        snprintf(name, bytes, "%s", recordings->name);
+    recording = recordings;
+    while (recording != NULL && recording->context_id != context_id)
+        recording = recording->next;
+    if (recording != NULL)
+        snprintf(name, bytes, "%s", recording->name);
     pthread_mutex_unlock(&lock);
-    return found;
+    return recording != NULL;
 }
 
 static void destroy(const sg__driver *driver, CUcontext context, unsigned long long context_id, sg__grave kind, uintptr_t handle)
@@ -141,8 +143,9 @@ void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
         destroy(session->driver, session->context, session->context_id, kind, handle);
 }
 
-void sg__recording_starts(sg__recording *recording, bool global, const char *name)
+void sg__recording_starts(sg__recording *recording, unsigned long long context_id, bool global, const char *name)
 {
+    recording->context_id = context_id;
     recording->thread = pthread_self();
     recording->global = global;
     recording->name = name;

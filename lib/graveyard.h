@@ -17,19 +17,21 @@ struct stepgraph_session;
 typedef struct sg__recording {
     struct sg__recording *next;
     pthread_t thread;
+    unsigned long long context_id;
     bool global;      /* In GLOBAL mode: unsafe calls of every thread break it. */
     const char *name; /* Of the step. */
 } sg__recording;
 
 /* A recording starts in this thread, or is over (in whatever thread). The second destroys what waited and is free to go. */
-void sg__recording_starts(sg__recording *recording, bool global, const char *name);
+void sg__recording_starts(sg__recording *recording, unsigned long long context_id, bool global, const char *name);
 void sg__recording_over(sg__recording *recording);
 
 /* The name of a step that this thread records; NULL if it records none. */
 const char *sg__recording_here(void);
 
-/* Whether any thread records, in any session: then no call may wait for all of a context. The name of the step, cut off where there is no room. */
-bool sg__recording_anywhere(char *name, size_t bytes);
+/* Whether any thread records in a context, in whatever session: then no call may wait for all of it. The name of the step, cut off where there is no
+ * room. */
+bool sg__recording_in(unsigned long long context_id, char *name, size_t bytes);
 
 typedef enum sg__grave {
     SG__GRAVE_EXEC,

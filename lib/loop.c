@@ -199,7 +199,7 @@ static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t
 
 static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
 {
-    stepgraph_status status = sg__loop_save(loop, 1, true);
+    stepgraph_status status = sg__loop_save(loop, 1, SG__INPUTS_FED, NULL);
 
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "loop '%s': warm-up runs cannot be undone, since a copy of the pins cannot be made: ", loop->name);
@@ -264,6 +264,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
     *started = true;
     switch (kind) {
     case STEPGRAPH_TURN_REPLAY:
+        status = sg__no_run_open(lane->step, "be replayed");
         break;
     case STEPGRAPH_TURN_REHEARSAL:
         status = start_rehearsal(loop, lane);
@@ -282,7 +283,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
     case STEPGRAPH_TURN_RERECORD:
         /* Work that escapes the recording runs at once, and would run once more where the recording fails. */
         if (kind == STEPGRAPH_TURN_RECORD)
-            (void)sg__loop_save(loop, 1, false);
+            (void)sg__loop_save(loop, 1, SG__INPUTS_NONE, NULL);
         status = start_recording(loop, lane, kind, step_out);
         if (status == STEPGRAPH_OK || is_grave(status))
             break;
@@ -342,8 +343,10 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
         step = NULL;
         status = start(loop, lane, kind, &step, &started);
     } while (status == STEPGRAPH_OK && !started);
-    if (status != STEPGRAPH_OK)
+    if (status != STEPGRAPH_OK) {
+        sg__loop_forget(loop);
         return sg__log_failure(loop->session, status);
+    }
 
     fill_turn(loop, turn, lane, kind, why, !loop->retry.set || loop->retry.feed);
     turn->step = step;
@@ -379,7 +382,7 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
     /* A replay needs nothing here. */
     lane = loop->last != NULL && loop->last->key == turn->key ? loop->last : sg__lane_of(loop, turn->key);
     if (lane != NULL && lane->phase == SG__PHASE_REPLAY && lane->until_check != 0 && (turn->flags & ~(uint32_t)STEPGRAPH_TURN_KEEPS_NOTHING) == 0 &&
-        !loop->retry.set && loop->trace == NULL && !declared(loop, k, 0)) {
+        !loop->retry.set && loop->trace == NULL && loop->session->running == NULL && !declared(loop, k, 0)) {
         loop->k = k;
         loop->open = STEPGRAPH_TURN_REPLAY;
         loop->why = STEPGRAPH_WHY_NONE;
@@ -513,6 +516,7 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
         *status_out =
             sg__loop_agree(loop, SG__ASK_RECORDED, status == STEPGRAPH_OK ? STEPGRAPH_WHY_NONE : sg__why_failed(status), &why);
     if (*status_out != STEPGRAPH_OK) {
+        sg__loop_forget(loop);
         loop->open = 0;
         return false;
     }
@@ -760,7 +764,6 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
         lane->final = false;
         lane->refused = 0;
         lane->planted = false;
-        lane->unlike = 0;
         lane->suspected = false;
         if (lane->phase != SG__PHASE_WARM)
             sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_DROPPED, why != NULL ? why : "the host dropped the graph");

@@ -40,16 +40,31 @@ typedef struct sg__result {
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-/* With the context current. */
-static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n, unsigned int groups)
+typedef struct wanted {
+    sg__inputs inputs;
+    const stepgraph_step *step;
+} wanted;
+
+static bool is_wanted(const stepgraph_pin *pin, const void *user)
 {
+    const wanted *what = user;
+
+    if (pin->role != STEPGRAPH_ROLE_FEED && pin->role != STEPGRAPH_ROLE_CELL)
+        return true;
+    return what->inputs == SG__INPUTS_USED ? sg__step_uses(what->step, pin) : !pin->adopted;
+}
+
+/* With the context current. */
+static stepgraph_status make_images(stepgraph_loop *loop, unsigned int n, const wanted *what)
+{
+    const unsigned int groups = what->inputs == SG__INPUTS_NONE ? WRITTEN : ALL;
     unsigned int *images[] = {&loop->before, &loop->after};
     uint64_t device = loop->config.snapshot_bytes, host = 0;
     stepgraph_status status = sg__snapshot_limits(loop->session, &device, &host);
 
     loop->has_images = true;
     if (status == STEPGRAPH_OK)
-        status = sg__shots_make(&loop->shots, loop->session, groups, n + 1, device, host);
+        status = sg__shots_make(&loop->shots, loop->session, groups, is_wanted, what, n + 1, device, host);
     for (unsigned int i = 0; i < n && status == STEPGRAPH_OK; i++)
         if (!sg__shot_add(&loop->shots, images[i]))
             status =
@@ -66,19 +81,20 @@ void sg__loop_forget(stepgraph_loop *loop)
         sg__shots_free(&loop->shots);
     free(loop->deviations);
     loop->deviations = NULL;
-    loop->has_images = false;
+    loop->has_images = loop->inputs_changed = false;
     sg__constants_forget(loop);
     sg__guards_forget(loop);
 }
 
-stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, bool inputs)
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs inputs, const stepgraph_step *step)
 {
+    const wanted what = {inputs, step};
     stepgraph_status status = sg__enter(loop->session);
 
     if (status != STEPGRAPH_OK)
         return status;
     sg__loop_forget(loop);
-    status = make_images(loop, n, inputs ? ALL : WRITTEN);
+    status = make_images(loop, n, &what);
     if (status == STEPGRAPH_OK)
         status = sg__shot_save(&loop->shots, loop->before);
     /* The host's launches may go to other streams. */
@@ -136,7 +152,7 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     if (status != STEPGRAPH_OK)
         return status;
     /* Nobody knows on which stream it is. */
-    if (escaped && sg__recording_anywhere(other, sizeof other))
+    if (escaped && sg__recording_in(loop->session->context_id, other, sizeof other))
         status = sg__fail(STEPGRAPH_ERR_STATE,
                           "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
                           "break the recording of step '%s', in another session",
@@ -228,7 +244,7 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
                         "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay "
                         "unproven with STEPGRAPH_LOOP_NO_CHECK: %s",
                         lane->unpinned);
-    status = sg__loop_save(loop, 2, true);
+    status = sg__loop_save(loop, 2, SG__INPUTS_USED, lane->step);
     if (status == STEPGRAPH_OK)
         status = sg__enter(loop->session);
     if (status != STEPGRAPH_OK)
@@ -313,9 +329,12 @@ static stepgraph_status compare(stepgraph_loop *loop, unsigned int image, size_t
 
     if (status == STEPGRAPH_OK)
         status = sg__session_wait(loop->session);
-    if (status == STEPGRAPH_OK)
-        *differ = sg__shots_found(&loop->shots, ALL);
-    return status;
+    if (status != STEPGRAPH_OK)
+        return status;
+    *differ = sg__shots_found(&loop->shots, ALL);
+    for (size_t i = 0; i < loop->shots.n_items; i++)
+        loop->inputs_changed |= loop->shots.items[i].group == SG__GROUP_INPUT && loop->shots.items[i].bytes > 0;
+    return STEPGRAPH_OK;
 }
 
 /* What to say of a pin that deviates; and of how many others. */
@@ -353,7 +372,7 @@ static size_t first_deviation(const stepgraph_loop *loop)
 }
 
 /* A replay differs from the launches, here or on another rank. Do replays differ from each other? */
-static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bool *unsteady)
+static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bool *unsteady, bool *compared)
 {
     unsigned int image;
     bool room = sg__shot_add(&loop->shots, &image);
@@ -364,7 +383,8 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
     *unsteady = false;
     sg__error_clear();
     status = sg__loop_agree(loop, SG__ASK_NO_ROOM, room ? 0 : 1, &worst);
-    if (status != STEPGRAPH_OK || worst != 0)
+    *compared = status == STEPGRAPH_OK && worst == 0;
+    if (!*compared)
         return status;
     status = sg__shot_save(&loop->shots, image);
     for (unsigned int i = 0; i < REPLAYS_MAX && status == STEPGRAPH_OK; i++) {
@@ -386,11 +406,11 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
 static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t differ, uint64_t touched, sg__result *result)
 {
     stepgraph_status status = sg__noise_begin(loop);
-    bool unsteady = false;
-    size_t told;
+    bool unsteady = false, compared = false;
+    size_t told, used;
 
     if (status == STEPGRAPH_OK)
-        status = compare_replays(loop, lane, &unsteady);
+        status = compare_replays(loop, lane, &unsteady, &compared);
     if (status != STEPGRAPH_OK)
         return status;
     result->verdict = touched > 0 || differ > 0 ? STEPGRAPH_DIVERGED : unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL;
@@ -408,6 +428,10 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
             result->verdict = STEPGRAPH_INCONCLUSIVE;
     }
     describe(loop, told != SIZE_MAX ? told : first_deviation(loop), result->words, sizeof result->words);
+    used = strlen(result->words);
+    if (!compared)
+        snprintf(result->words + used, sizeof result->words - used,
+                 "; whether replays differ among themselves is not known: there is no room for a third copy of the pins");
     return STEPGRAPH_OK;
 }
 
@@ -559,7 +583,7 @@ static stepgraph_status agree_result(stepgraph_loop *loop, sg__result *result)
 static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
 {
     uint64_t since = lane->replays - lane->right_replays;
-    char told[512], right[64] = "no check came before";
+    char told[512], right[64] = "no check before found every byte the same";
 
     if (lane->right_at != UINT64_MAX)
         snprintf(right, sizeof right, "all was right at step %llu", (unsigned long long)lane->right_at);
@@ -606,7 +630,9 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, const sg__result *result
         return;
     case STEPGRAPH_UNPROVEN:
         loop->stats.checks_unproven++;
-        if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
+        if (lane->suspected)
+            sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, lane->doubt_words);
+        else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0)
             passed(loop, lane);
         else
             sg__lane_move_down(loop, lane, STEPGRAPH_WHY_UNPROVEN, words);
@@ -668,7 +694,7 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
     if (checked && back == STEPGRAPH_OK)
-        back = sg__shot_restore(&loop->shots, loop->after, ALL);
+        back = sg__shot_restore(&loop->shots, loop->after, loop->inputs_changed ? ALL : WRITTEN);
     if (checked && back == STEPGRAPH_OK)
         back = sg__guards_copy(loop, SG__AFTER, true);
     if (back == STEPGRAPH_OK)

@@ -183,10 +183,12 @@ stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, s
     stepgraph_status status;
 
     *disturbance = (sg__disturbance){0};
+    if (guards->late)
+        memcpy(disturbance->recording, guards->recording, sizeof disturbance->recording);
     if (!has_doubtful(guards))
         return STEPGRAPH_OK;
     status = sg__allocations_check(lane->step);
-    if (status == STEPGRAPH_OK && sg__recording_anywhere(disturbance->recording, sizeof disturbance->recording)) {
+    if (status == STEPGRAPH_OK && sg__recording_in(loop->session->context_id, disturbance->recording, sizeof disturbance->recording)) {
         guards->n = guards->first; /* It may still be in use, and stays as it is. */
         return STEPGRAPH_OK;
     }
@@ -260,9 +262,11 @@ stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane)
     for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
         if (lane->step->used[i]->in_arena)
             status = add_blocks(loop, lane->step->used[i]);
-    if (status == STEPGRAPH_OK && lane->suspected)
+    /* What cannot be waited for is not saved, and the check will be put off. */
+    guards->late = lane->suspected && sg__recording_in(loop->session->context_id, guards->recording, sizeof guards->recording);
+    if (status == STEPGRAPH_OK && lane->suspected && !guards->late)
         status = wait_for_all_streams(loop);
-    if (status == STEPGRAPH_OK)
+    if (status == STEPGRAPH_OK && !guards->late)
         status = add_doubtful(loop, lane);
     if (status == STEPGRAPH_OK && guards->n > guards->first) {
         status = sg__snapshot_limits(loop->session, &device, &host);

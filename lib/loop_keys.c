@@ -141,6 +141,7 @@ void sg__lane_drop_graph(stepgraph_loop *loop, sg__lane *lane)
     if (lane->step != NULL && stepgraph_step_state(lane->step) != STEPGRAPH_STEP_BEGUN)
         (void)stepgraph_step_reset(lane->step);
     lane->planted = lane->relax_tried = false;
+    lane->unlike = 0;
 }
 
 void sg__lane_free(stepgraph_loop *loop, sg__lane *lane)

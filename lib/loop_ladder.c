@@ -197,13 +197,13 @@ static void pass(stepgraph_loop *loop, sg__lane *lane)
 enum { PASS = 0, DOUBT = 1 << 8, LOOK = 2 << 8, DOWN = 3 << 8, FAILED = 4 << 8, REASON = 0xff };
 
 /* With the words of the thread's error record. */
-static uint32_t out_of_memory(char words[512])
+static uint32_t not_compared(stepgraph_status status, char words[512])
 {
     stepgraph_error_info info;
 
     sg__error_get(&info);
     snprintf(words, 512, "%.511s", info.message);
-    return FAILED | STEPGRAPH_WHY_MEMORY;
+    return FAILED | (uint32_t)sg__why_failed(status);
 }
 
 /* The first finding that is in doubt, of this kind, or 0 for any; NULL: there is none. */
@@ -239,7 +239,7 @@ static uint32_t judge_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepg
 
     *status = sg__lane_unpinned(loop, lane, again, &audit);
     if (*status != STEPGRAPH_OK)
-        return out_of_memory(words);
+        return not_compared(*status, words);
     if (audit == NULL)
         return known;
     mine = audit->summary.faults > 0 ? DOWN : DOUBT;
@@ -287,7 +287,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     lane->put_off = 0;
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)
-        mine = out_of_memory(words);
+        mine = not_compared(status, words);
     else if (audit->summary.faults > 0)
         mine = judge_changes(loop, audit, again, words);
     else

@@ -116,6 +116,8 @@ typedef struct sg__guards {
     uint64_t bytes;
     sg__host_guard *host; /* Only looked at. */
     size_t n_host;
+    bool late;          /* What may be used is not saved: that takes waiting for all streams, and */
+    char recording[64]; /* this step was recorded in the same context. */
 } sg__guards;
 
 typedef struct sg__trace sg__trace;
@@ -150,6 +152,7 @@ struct stepgraph_loop {
     sg__shots shots;
     unsigned int before, after;
     bool has_images;
+    bool inputs_changed; /* A replay left others than the launches. */
     sg__deviation *deviations; /* By item of the images; NULL: nothing deviates. */
 
     sg__memory constants; /* CONST pins of the graph that is checked. */
@@ -236,8 +239,10 @@ stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const s
                                    stepgraph_audit **audit_out);
 
 /* loop_check.c */
-/* Images of STATE and OUTPUT pins, n of them; the first is saved. inputs: FEED and CELL pins are in them too. */
-stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, bool inputs);
+/* Images of STATE and OUTPUT pins, n of them; the first is saved. And of FEED and CELL pins: of those that the step's graph uses, since the host may fill
+ * others meanwhile for the next step; or, where no graph is known, of those that only feeding fills. */
+typedef enum sg__inputs { SG__INPUTS_NONE, SG__INPUTS_USED, SG__INPUTS_FED } sg__inputs;
+stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs inputs, const stepgraph_step *step);
 /* What a rehearsal did is undone. fed: inputs came after it had begun. */
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);

@@ -736,6 +736,8 @@ static stepgraph_status check_state(stepgraph_step *step)
 {
     stepgraph_status status = sg__not_capturing(step->session, "a step cannot be relaxed");
 
+    if (status == STEPGRAPH_OK)
+        status = sg__step_idle(step, "be relaxed");
     if (status != STEPGRAPH_OK)
         return status;
     if (step->state != STEPGRAPH_STEP_READY)
@@ -830,7 +832,9 @@ stepgraph_status stepgraph_step_unrelax(stepgraph_step *step)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stepgraph_step_unrelax(): the step is NULL");
     if (step->relaxed == NULL)
         return STEPGRAPH_OK;
-    status = sg__enter(step->session);
+    status = sg__step_idle(step, "be unrelaxed");
+    if (status == STEPGRAPH_OK)
+        status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return sg__log_failure(step->session, status);
     status = sg__session_wait(step->session);

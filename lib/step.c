@@ -299,7 +299,7 @@ stepgraph_status stepgraph_step_capture(stepgraph_step *step)
     SG__CU(session->driver, StreamBeginCapture, session->stream, global ? CU_STREAM_CAPTURE_MODE_GLOBAL : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     sg__leave(session);
 
-    sg__recording_starts(&step->recording, global, step->name);
+    sg__recording_starts(&step->recording, session->context_id, global, step->name);
     session->capturing = step;
     session->recorded = step;
     step->serial = ++session->recordings;
@@ -579,8 +579,8 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     status = sg__session_alive(session);
     if (status == STEPGRAPH_OK)
         status = sg__not_capturing(session, "a step cannot be replayed");
-    if (status == STEPGRAPH_OK && step->stages.open != 0)
-        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be replayed: a run of it is open; call stepgraph_step_run_end() first", step->name);
+    if (status == STEPGRAPH_OK && session->running != NULL) /* Which may be undone, or compared, at its end. */
+        status = sg__no_run_open(step, "be replayed");
     if (status == STEPGRAPH_OK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         status = check_feeds(step);
     if (status != STEPGRAPH_OK)
@@ -653,6 +653,13 @@ stepgraph_status sg__step_record_again(stepgraph_step *step)
 
 /* ---- reset and destroy ------------------------------------------------------------------------------------------- */
 
+stepgraph_status sg__step_idle(const stepgraph_step *step, const char *what)
+{
+    if (!step->verifying)
+        return STEPGRAPH_OK;
+    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s from a callback of its verification", step->name, what);
+}
+
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)
 {
     stepgraph_status status;
@@ -661,6 +668,8 @@ stepgraph_status stepgraph_step_reset(stepgraph_step *step)
     if (step == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stepgraph_step_reset(): the step is NULL");
     status = sg__session_alive(step->session);
+    if (status == STEPGRAPH_OK)
+        status = sg__step_idle(step, "be reset");
     if (status != STEPGRAPH_OK)
         return sg__log_failure(step->session, status);
     unwind(step);

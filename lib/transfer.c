@@ -25,6 +25,16 @@ static stepgraph_status finish(stepgraph_session *session, stepgraph_status stat
     return sg__log_failure(session, status);
 }
 
+/* Of all of them before the first is copied: half a checkpoint is none. */
+static stepgraph_status check_memory(size_t n, stepgraph_pin *const *pins)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = sg__pin_check(pins[i]);
+    return status;
+}
+
 static stepgraph_status failed(const stepgraph_pin *pin, const char *what, const char *call, CUresult code)
 {
     return sg__fail_prefix(sg__fail_driver(pin->session->driver, call, code), "pin '%s' is not %s, %llu bytes at 0x%llx: ", pin->name, what,
@@ -54,11 +64,11 @@ static stepgraph_status read_pins(stepgraph_session *session, size_t n, stepgrap
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
+    status = check_memory(n, pins);
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
         const uint64_t count = bytes != NULL ? bytes[i] : pins[i]->bytes;
         CUresult code = CUDA_SUCCESS;
-        status = sg__pin_check(pins[i]);
-        if (status == STEPGRAPH_OK && count > 0)
+        if (count > 0)
             code = session->driver->MemcpyDtoHAsync(data[i], pins[i]->address, count, session->stream);
         if (code != CUDA_SUCCESS)
             status = failed(pins[i], "read", "cuMemcpyDtoHAsync", code);
@@ -111,11 +121,9 @@ static stepgraph_status write_pins(stepgraph_session *session, size_t n, stepgra
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
+    status = check_memory(n, pins);
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
-        CUresult code = CUDA_SUCCESS;
-        status = sg__pin_check(pins[i]);
-        if (status == STEPGRAPH_OK)
-            code = session->driver->MemcpyHtoDAsync(pins[i]->address, data[i], pins[i]->bytes, session->stream);
+        CUresult code = session->driver->MemcpyHtoDAsync(pins[i]->address, data[i], pins[i]->bytes, session->stream);
         if (code != CUDA_SUCCESS)
             status = failed(pins[i], "written", "cuMemcpyHtoDAsync", code);
     }

@@ -333,7 +333,9 @@ stepgraph_status stepgraph_step_verify(stepgraph_step *step, const stepgraph_ver
         status = sg__enter(step->session);
     if (status != STEPGRAPH_OK)
         return status;
+    step->verifying = true;
     status = verify(step, &config, verify_out);
+    step->verifying = false;
     if (status == STEPGRAPH_OK)
         sg__error_clear();
     return sg__log_failure(step->session, status);

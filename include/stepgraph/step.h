@@ -181,7 +181,8 @@ STEPGRAPH_API stepgraph_status stepgraph_step_report(stepgraph_step *step, const
  * Run the recorded step once: one copy for everything that was fed, if anything was, and one launch.
  *
  * @retval STEPGRAPH_OK           Enqueued on the session's stream.
- * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step; or a step of this session records, or a run of this one is open.
+ * @retval STEPGRAPH_ERR_STATE    See the table at #stepgraph_step; or a step of this session records, or a run of one is open, such as a turn of a loop
+ *                                in which the host launches.
  * @retval STEPGRAPH_ERR_REFUSED  A feed was not refreshed (with #STEPGRAPH_STEP_STRICT_FEEDS; the step stays READY), or memory of the host's was seen
  *                                to be freed or replaced (the step is FAILED). Nothing ran. The first replay of a recording looks, and then one in as many
  *                                as stepgraph_step_config::liveness_every says; each does where a copy to or from host memory uses it.

@@ -74,7 +74,7 @@ typedef struct stepgraph_verify_config {
     int32_t (*progress)(void *user, const char *phase, uint64_t done, uint64_t total); /**< Called between pieces of work, with the phase's name
                                 ("control", "writes", "isolation", "orders", "replays") and how far it has come. Anything but 0 stops as soon as
                                 all is restored. NULL: not called. */
-    void *user;            /**< Passed to both. */
+    void *user;            /**< Passed to both. Neither may relax, unrelax or reset the step, which answers #STEPGRAPH_ERR_STATE, nor destroy it. */
     uint64_t timeout_ns;   /**< How long to wait for one step or node before it counts as hung. 0: 60 seconds. */
     uint64_t device_bytes; /**< Device memory for two copies of all memory that is looked at, at most. 0: half of what is free. */
     uint64_t host_bytes;   /**< Page-locked host memory for those that do not fit, at most; much slower. 0: half of what is free. */

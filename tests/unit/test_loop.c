@@ -1064,7 +1064,7 @@ START_TEST(replays_before_the_first_check_are_told_as_well)
     late = 2;
     go(8, 30, train_by_schedule);
     RUNG(FRESH, DIVERGED);
-    ck_assert_ptr_nonnull(strstr(stats_now().words, "no check came before, and 10 replays since then may have been wrong"));
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no check before found every byte the same, and 10 replays since then may have been wrong"));
 }
 END_TEST
 

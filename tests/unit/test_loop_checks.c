@@ -209,6 +209,27 @@ START_TEST(noise_alone_is_no_fault)
 }
 END_TEST
 
+/* Then nobody knows whether it is noise, and the words say so. */
+START_TEST(without_room_to_compare_replays_a_difference_counts)
+{
+    act(NULL, run_noisy, w, NULL);
+    frozen_from = 100;
+    zero();
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 5);
+    OK(stepgraph_loop_begin(loop, 5, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_CHECK);
+    run_noisy(5);
+    driver_fails("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    driver_fails("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    OK(stepgraph_loop_end(loop, &turn));
+    no_driver_fails();
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'out'"));
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no room for a third copy of the pins"));
+}
+END_TEST
+
 /* Of a graph that is replayed already: those checks come in a row, not `check_every` steps apart. */
 START_TEST(what_a_sampled_check_suspects_is_checked_at_once)
 {
@@ -229,6 +250,29 @@ START_TEST(what_a_sampled_check_suspects_is_checked_at_once)
     ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
     ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
     ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_FALLBACK], 99 - first - 2);
+}
+END_TEST
+
+/* Two of three, and then another graph: it is not to be judged by what the one before it did. */
+START_TEST(suspicion_ends_with_its_graph)
+{
+    act(NULL, run_noisy, w, NULL);
+    frozen_from = 5;
+    by = 100;
+    zero();
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    for (uint64_t k = 0; k < 7; k++)
+        go(k, k + 1);
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 2);
+    OK(stepgraph_loop_drop(loop, 0, NULL));
+    for (uint64_t k = 7; k < 9; k++) /* By the new value. */
+        go(k, k + 1);
+    by = 1000;
+    go(9, 11);
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 4);
+    ck_assert_uint_eq(stats_now().checks_diverged, 0);
+    go(11, 12);
+    ck_assert_uint_eq(stats_now().checks_diverged, 1);
 }
 END_TEST
 
@@ -439,6 +483,112 @@ START_TEST(rehearsals_undo_no_more_than_they_did)
 }
 END_TEST
 
+/* ---- turns beside turns ------------------------------------------------------------------------------------------ */
+
+static stepgraph_loop *second;
+static stepgraph_pin *v;
+
+static stepgraph_loop *loop_of(uint32_t flags)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_loop *made;
+
+    config.flags = flags | STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.executables = 1;
+    OK(stepgraph_loop_create(session, &config, &made));
+    return made;
+}
+
+static void teardown_second(void)
+{
+    stepgraph_loop_destroy(second);
+    second = NULL;
+}
+
+/* What it does would be undone, or compared, with the step in whose turn it comes. 0: in a rehearsal; 1: in a launched turn. */
+START_TEST(nothing_is_replayed_inside_a_turn_that_launches)
+{
+    stepgraph_turn other = STEPGRAPH_TURN_INIT;
+    stepgraph_step *step = step_make(session, "by hand", 0);
+    uint64_t k = 0;
+
+    v = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "v");
+    second = loop_of(0);
+    for (; other.kind != STEPGRAPH_TURN_REPLAY; k++) {
+        OK(stepgraph_loop_begin(second, k, &other));
+        if (other.run)
+            add(v, 1);
+        OK(stepgraph_loop_end(second, &other));
+    }
+    begin_recording(step);
+    add(v, 1);
+    OK(stepgraph_step_end(step));
+    loop_make(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, k, &other), "cannot be replayed", "end the turn of its loop");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_replay(step), "'by hand' cannot be replayed", "end the turn of its loop");
+    add(w, 1);
+    OK(stepgraph_loop_end(loop, &turn));
+    OK(stepgraph_loop_begin(second, k, &other));
+    OK(stepgraph_loop_end(second, &other));
+    ck_assert(pin_float(v) == (float)(k + 1));
+}
+END_TEST
+
+/* 0: it was to record; 1: to check. */
+START_TEST(refused_turn_holds_no_pins)
+{
+    stepgraph_turn other = STEPGRAPH_TURN_INIT;
+    stepgraph_pin *free_pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4096, "free");
+
+    v = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "v");
+    second = loop_of(0);
+    for (uint64_t k = 0; k < (_i == 0 ? 3 : 5); k++) {
+        OK(stepgraph_loop_begin(second, k, &other));
+        add(v, 1);
+        OK(stepgraph_loop_end(second, &other));
+    }
+    loop_make(0, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, _i == 0 ? 3 : 5, &other), "run of step 'loop' is open");
+    add(w, 1);
+    OK(stepgraph_loop_end(loop, &turn));
+    OK(stepgraph_loop_cancel(second));
+    drop_pin(free_pin);
+}
+END_TEST
+
+/* The host fills the next step's batch on a stream of its own, while this one is checked. */
+START_TEST(inputs_of_another_step_are_left_alone)
+{
+    CUdeviceptr memory = device_make(1 << 16);
+    CUstream aside = stream_make(CU_STREAM_NON_BLOCKING);
+    float *batch = NULL, now = 0;
+
+    CU(MemAllocHost((void **)&batch, sizeof *batch));
+    *batch = 42;
+    (void)pin_adopt(session, STEPGRAPH_ROLE_FEED, memory, 4, "batch of the next step");
+    loop_make(_i == 0 ? 0 : STEPGRAPH_LOOP_RESTORE, 0);
+    for (uint64_t k = 0; k < 8; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run) {
+                add(w, 1);
+                spin(stream, 10);
+            }
+            *batch += 1;
+            spin(aside, 20);
+            CU(MemcpyHtoDAsync(memory, batch, sizeof *batch, aside));
+            OK(stepgraph_loop_end(loop, &turn));
+            CU(StreamSynchronize(aside));
+            CU(MemcpyDtoH(&now, memory, sizeof now));
+            ck_assert(now == *batch);
+        } while (turn.again);
+    CU(MemFreeHost(batch));
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+}
+END_TEST
+
 /* ---- memory that goes -------------------------------------------------------------------------------------------- */
 
 START_TEST(pins_stay_while_they_are_in_a_snapshot)
@@ -517,8 +667,25 @@ END_TEST
 static stepgraph_session *beside;
 static stepgraph_pin *weight_beside;
 static bool escapes; /* A part of each step goes to another stream. */
+static bool doubtful; /* Each step leaves something else in a large struct, and an address of the host's there, which no pin covers. */
+static stepgraph_loop_stats stats_beside;
 static stepgraph_status ended;
 static char ended_words[1024];
+
+static stepgraph_pin *out_beside;
+static CUdeviceptr unpinned;
+
+static void launch_large(uint64_t k)
+{
+    static struct {
+        int words[1022];
+    } large;
+    CUdeviceptr to = stepgraph_pin_address(out_beside);
+
+    large.words[500] = (int)k + 1;
+    memcpy(&large.words[600], &unpinned, sizeof unpinned);
+    (void)counted(beside, NULL, kernels.big4096, (void *[]){&to, &large});
+}
 
 static void *train_beside(void *context)
 {
@@ -538,17 +705,22 @@ static void *train_beside(void *context)
                 counted_inc(beside, NULL, stepgraph_pin_address(weight_beside), 1);
                 if (escapes)
                     (void)counted(beside, aside, kernels.nop, NULL);
+                if (doubtful)
+                    launch_large(k);
             }
             if (ended == STEPGRAPH_OK)
                 ended = stepgraph_loop_end(made, &own);
         } while (own.again && ended == STEPGRAPH_OK);
     snprintf(ended_words, sizeof ended_words, "%s", last_words());
+    stats_beside = (stepgraph_loop_stats)STEPGRAPH_LOOP_STATS_INIT;
+    (void)stepgraph_loop_get_stats(made, &stats_beside);
     stepgraph_loop_destroy(made);
     cu.StreamDestroy(aside);
     return NULL;
 }
 
-/* Whatever a loop waits for, the recording of another session, in another thread, goes on. 0, 1: in each mode; 2: the loop would have to wait for all. */
+/* Whatever a loop waits for, the recording of another session, in another thread, goes on. 0, 1: in each mode; 2, 3: the loop would have to wait for all,
+ * after a step that escaped or around a check in doubt. */
 START_TEST(loops_break_no_recording_beside_them)
 {
     stepgraph_step *step = step_make(session, "train", _i == 1 ? STEPGRAPH_STEP_GLOBAL : 0);
@@ -557,6 +729,11 @@ START_TEST(loops_break_no_recording_beside_them)
     beside = session_make(NULL);
     weight_beside = pin_make(beside, STEPGRAPH_ROLE_STATE, 4, "weight");
     escapes = _i == 2;
+    doubtful = _i == 3;
+    if (doubtful) {
+        unpinned = device_make(256);
+        out_beside = pin_make(beside, STEPGRAPH_ROLE_OUTPUT, 8, "out");
+    }
     begin_recording(step);
     add(w, 1);
     ck_assert_int_eq(pthread_create(&thread, NULL, train_beside, stepgraph_session_context(beside)), 0);
@@ -569,10 +746,51 @@ START_TEST(loops_break_no_recording_beside_them)
         ck_assert_int_eq(ended, STEPGRAPH_ERR_STATE);
         ck_assert_ptr_nonnull(strstr(ended_words, "step 3 is half done"));
         ck_assert_ptr_nonnull(strstr(ended_words, "break the recording of step 'train'"));
+    } else if (_i == 3) {
+        ck_assert_msg(ended == STEPGRAPH_OK, "%s", ended_words);
+        ck_assert(pin_float(weight_beside) == 12);
+        ck_assert_uint_gt(stats_beside.doubts, 0);
+        ck_assert_uint_gt(stats_beside.checks_failed, 0);
+        ck_assert_uint_eq(stats_beside.checks, 0);
     } else {
         ck_assert_msg(ended == STEPGRAPH_OK, "%s", ended_words);
         ck_assert(pin_float(weight_beside) == 12);
     }
+}
+END_TEST
+
+/* A wait for all of one context breaks nothing in another. */
+START_TEST(recording_in_another_context_is_no_hindrance)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_step *step = step_make(session, "train", 0);
+    struct unit_kernels own = kernels, theirs;
+    CUcontext another = NULL;
+    pthread_t thread;
+
+    CU(CtxCreate(&another, 0, 0)); /* And it is on top of the stack. */
+    (void)kernels_load(&theirs);
+    config.context = another;
+    beside = session_make(&config);
+    weight_beside = pin_make(beside, STEPGRAPH_ROLE_STATE, 4, "weight");
+    CU(CtxPopCurrent(&another));
+    escapes = true;
+    doubtful = false;
+    begin_recording(step);
+    add(w, 1);
+    kernels = theirs; /* Until the thread is over. */
+    ck_assert_int_eq(pthread_create(&thread, NULL, train_beside, another), 0);
+    pthread_join(thread, NULL);
+    kernels = own;
+    add(w, 2);
+    OK(stepgraph_step_end(step));
+    replayed(step, 2);
+    ck_assert(pin_float(w) == 6);
+    ck_assert_msg(ended == STEPGRAPH_OK, "%s", ended_words);
+    ck_assert(pin_float(weight_beside) == 12);
+    drop_pin(weight_beside);
+    drop_session(beside);
+    CU(CtxDestroy(another));
 }
 END_TEST
 
@@ -682,12 +900,16 @@ END_TEST
 static Suite *make(void)
 {
     Suite *suite = suite_create("loop_checks");
-    TCase *tc = unit_case(suite, "checks");
+    TCase *tc = unit_case(suite, "checks"), *beside_turns = unit_case(suite, "turns beside turns");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(beside_turns, setup, teardown);
+    tcase_add_checked_fixture(beside_turns, NULL, teardown_second);
     tcase_add_test(tc, noise_in_one_pin_hides_nothing_in_another);
     tcase_add_test(tc, noise_alone_is_no_fault);
+    add_controlled_test(tc, without_room_to_compare_replays_a_difference_counts);
     tcase_add_test(tc, what_a_sampled_check_suspects_is_checked_at_once);
+    tcase_add_test(tc, suspicion_ends_with_its_graph);
     tcase_add_loop_test(tc, far_beyond_the_noise_is_no_noise, 0, 2);
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
@@ -695,11 +917,15 @@ static Suite *make(void)
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
     tcase_add_test(tc, rehearsals_of_a_step_that_writes_inputs_are_refused);
     tcase_add_loop_test(tc, rehearsals_undo_no_more_than_they_did, 0, 3);
+    tcase_add_loop_test(beside_turns, nothing_is_replayed_inside_a_turn_that_launches, 0, 2);
+    tcase_add_loop_test(beside_turns, refused_turn_holds_no_pins, 0, 2);
+    tcase_add_loop_test(beside_turns, inputs_of_another_step_are_left_alone, 0, 2);
     tcase_add_loop_test(tc, pins_stay_while_they_are_in_a_snapshot, 0, 2);
     tcase_add_test(tc, memory_that_is_gone_is_not_copied);
     tcase_add_loop_test(tc, host_that_launches_what_is_replayed_is_told, 0, 2);
     tcase_add_loop_test(tc, whatever_runs_a_graph_looks_at_its_memory_first, 0, 2);
-    tcase_add_loop_test(tc, loops_break_no_recording_beside_them, 0, 3);
+    tcase_add_loop_test(tc, loops_break_no_recording_beside_them, 0, 4);
+    tcase_add_test(tc, recording_in_another_context_is_no_hindrance);
     add_controlled_test(tc, empty_graphs_are_not_tuned);
     tcase_add_test(tc, failed_drain_ends_the_turn);
     return suite;

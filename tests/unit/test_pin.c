@@ -821,7 +821,10 @@ START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read(gone, data, 4096), "pin 'gone'", "was freed");
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write(gone, data, 4096), "pin 'gone'", "was freed");
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read_many(session, 2, pins, to), "pin 'gone'", "was freed");
+    data[0] = 1;
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write_many(session, 2, pins, from), "pin 'gone'", "was freed");
+    OK(stepgraph_pin_read(whole, data, 4));
+    ck_assert_uint_eq(data[0], 0); /* Half a checkpoint is none. */
     OK(stepgraph_session_wait(session));
 }
 END_TEST

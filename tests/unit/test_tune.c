@@ -708,6 +708,7 @@ START_TEST(kernels_that_were_unloaded_are_named_and_replayed)
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_tune(step, 4), "'train' cannot be tuned", "kernel 'inc' was unloaded");
     config.lanes = 2;
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, &config, NULL), "'train' cannot be relaxed", "kernel 'inc' was unloaded");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_draw(step, STEPGRAPH_DRAW_JSON, "/dev/null"), "'train' cannot be drawn", "kernel 'inc' was unloaded");
     OK(stepgraph_audit_compare(step, other, NULL, &report)); /* Nothing of it has to be read again. */
     stepgraph_audit_destroy(report);
     replayed(step, 3);

@@ -1107,6 +1107,32 @@ static stepgraph_status refuse(void *user, stepgraph_step *step, uint64_t k)
     return k < 2 ? STEPGRAPH_OK : STEPGRAPH_ERR_UNSUPPORTED;
 }
 
+static unsigned refusals;
+
+/* Whatever would take away what the verification goes on with. */
+static stepgraph_status meddle(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)k;
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_unrelax(step), "'train' cannot be unrelaxed", "verification");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "'train' cannot be relaxed", "verification");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_reset(step), "'train' cannot be reset", "verification");
+    refusals++;
+    return STEPGRAPH_OK;
+}
+
+START_TEST(callbacks_cannot_take_the_graph_away)
+{
+    refusals = 0;
+    clean_step();
+    t.config.feed = meddle;
+    verify();
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_gt(refusals, 0);
+    OK(stepgraph_step_unrelax(t.step));
+}
+END_TEST
+
 START_TEST(feed_that_fails_is_passed_on)
 {
     clean_step();
@@ -1367,6 +1393,7 @@ static Suite *make(void)
     tcase_add_test(public_calls, structs_of_other_sizes_are_read_and_filled);
     tcase_add_loop_test(early, progress_can_stop_it_and_all_is_put_back, 0, 5);
     tcase_add_test(early, copies_go_to_host_memory_where_the_device_is_short);
+    tcase_add_test(early, callbacks_cannot_take_the_graph_away);
     tcase_add_test(early, feed_that_fails_is_passed_on);
     tcase_add_test(early, hanging_node_is_named_and_nothing_waits);
     tcase_set_timeout(fails, 120);

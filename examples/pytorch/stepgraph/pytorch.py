@@ -35,10 +35,22 @@ TYPES = {
     torch.int64: "I64",
     torch.uint8: "U8",
 }
-CODES = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4", torch.int64: "<i8", torch.uint8: "|u1"}
+CODES = {
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+    torch.float16: "<f2",
+    torch.bfloat16: "<i2",  # Of which the interface has no code: seen as what it is afterwards
+    torch.int8: "|i1",
+    torch.int16: "<i2",
+    torch.int32: "<i4",
+    torch.int64: "<i8",
+    torch.uint8: "|u1",
+}
 NUMBERS = {
     torch.float32: ctypes.c_float,
     torch.float64: ctypes.c_double,
+    torch.int8: ctypes.c_int8,
+    torch.int16: ctypes.c_int16,
     torch.int32: ctypes.c_int32,
     torch.int64: ctypes.c_int64,
     torch.uint8: ctypes.c_uint8,
@@ -107,8 +119,12 @@ class Recorder:
 
     def _made(self, name, role, shape, dtype):
         count = torch.Size(shape).numel()
+        if dtype not in CODES:
+            raise ValueError(f"{name}: tensors over pins are of {', '.join(map(str, CODES))}, not of {dtype}")
         pin = Pin(self.session, name, role, count * dtype.itemsize, type=getattr(self.library, "TYPE_" + TYPES[dtype]))
         tensor = torch.as_tensor(_Memory(pin.address, shape, CODES[dtype]), device="cuda")
+        if tensor.dtype != dtype:
+            tensor = tensor.view(dtype)
         self.pins[name] = pin, tensor
         tensor.pin = pin
         return tensor
@@ -125,6 +141,8 @@ class Recorder:
     def feed(self, tensor, value):
         """The next value of an input: a CPU tensor of the same form, or a number for one element. It is copied before this returns."""
         if not torch.is_tensor(value):
+            if tensor.dtype not in NUMBERS:
+                raise ValueError(f"{tensor.pin.name} is of {tensor.dtype}, and takes a tensor, not a number")
             number = NUMBERS[tensor.dtype](value)
             if tensor.pin.bytes != ctypes.sizeof(number):
                 raise ValueError(f"{tensor.pin.name} has more than one element")
