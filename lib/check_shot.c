@@ -77,6 +77,7 @@ static stepgraph_status cut(const sg__shots *shots, uint64_t window_bytes, sg__c
 static stepgraph_status gather(sg__shots *shots, unsigned int groups, sg__pin_filter filter, const void *user)
 {
     const stepgraph_session *session = shots->session;
+    unsigned long long known = 0;
 
     shots->items = calloc(session->n_pins + 1, sizeof *shots->items);
     if (shots->items == NULL)
@@ -87,7 +88,7 @@ static stepgraph_status gather(sg__shots *shots, unsigned int groups, sg__pin_fi
             stepgraph_status status;
             if ((unsigned int)group_of(pin) != group || (filter != NULL && !filter(pin, user)))
                 continue;
-            status = sg__pin_check(pin); /* To copy memory that is gone would cost the context. */
+            status = sg__pin_check_next(pin, &known); /* To copy memory that is gone would cost the context. */
             if (status != STEPGRAPH_OK)
                 return status;
             pin->images++;

@@ -89,6 +89,14 @@ stepgraph_status sg__pin_check(const stepgraph_pin *pin)
     return STEPGRAPH_OK;
 }
 
+stepgraph_status sg__pin_check_next(const stepgraph_pin *pin, unsigned long long *known)
+{
+    if (!pin->adopted || !pin->verifiable || pin->buffer_id == *known)
+        return STEPGRAPH_OK;
+    *known = pin->buffer_id;
+    return sg__pin_check(pin);
+}
+
 /* ---- create and destroy ------------------------------------------------------------------------------------------ */
 
 static stepgraph_status check_config(const stepgraph_pin_config *config)

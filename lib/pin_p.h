@@ -51,6 +51,8 @@ size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address);
 
 /* Whether an adopted pin's memory is still what it was. Words in the record if not. */
 stepgraph_status sg__pin_check(const stepgraph_pin *pin);
+/* The same of many pins in a row: neighbours that were adopted from one allocation are one question. *known: 0 before the first. */
+stepgraph_status sg__pin_check_next(const stepgraph_pin *pin, unsigned long long *known);
 
 /* Room for n in session->ranges and session->range_pins, where a call gathers its list. */
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n);

@@ -29,9 +29,10 @@ static stepgraph_status finish(stepgraph_session *session, stepgraph_status stat
 static stepgraph_status check_memory(size_t n, stepgraph_pin *const *pins)
 {
     stepgraph_status status = STEPGRAPH_OK;
+    unsigned long long known = 0;
 
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
-        status = sg__pin_check(pins[i]);
+        status = sg__pin_check_next(pins[i], &known);
     return status;
 }
 

@@ -829,6 +829,33 @@ START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
 }
 END_TEST
 
+/* However many pins were adopted from one allocation, it is looked at as often as for one. */
+START_TEST(pins_of_one_allocation_are_one_look)
+{
+    enum { MANY = 50 };
+    CUdeviceptr p = device_make(MANY * 256);
+    stepgraph_pin *pins[MANY];
+    const void *from[MANY];
+    unsigned long asked[2];
+    float value = 3;
+    char name[16];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "pin %d", i);
+        pins[i] = pin_adopt(session, STEPGRAPH_ROLE_STATE, p + (CUdeviceptr)i * 256, sizeof value, name);
+        from[i] = &value;
+    }
+    for (int i = 0; i < 2; i++) {
+        asked[i] = driver_calls("cuPointerGetAttributes") + driver_calls("cuPointerGetAttribute");
+        OK(stepgraph_pin_write_many(session, i == 0 ? 1 : MANY, pins, from));
+        asked[i] = driver_calls("cuPointerGetAttributes") + driver_calls("cuPointerGetAttribute") - asked[i];
+    }
+    ck_assert_uint_gt(asked[0], 0);
+    ck_assert_uint_eq(asked[1], asked[0]);
+    ck_assert(pin_float(pins[MANY - 1]) == 3);
+}
+END_TEST
+
 START_TEST(copies_that_fail_name_the_pin)
 {
     stepgraph_pin *pin = pin_make(session, STEPGRAPH_ROLE_STATE, 64, "weight");
@@ -906,6 +933,7 @@ static Suite *make(void)
     tcase_add_test(liveness, adopted_memory_that_the_graph_does_not_use_may_go);
     tcase_add_test(liveness, pin_of_freed_memory_can_still_be_destroyed);
     tcase_add_test(liveness, pin_of_freed_memory_is_neither_read_nor_written);
+    add_controlled_test(liveness, pins_of_one_allocation_are_one_look);
     add_controlled_test(liveness, copies_that_fail_name_the_pin);
     tcase_add_test(liveness, adopted_memory_freed_between_prepare_and_end_is_named_at_end);
     return suite;
