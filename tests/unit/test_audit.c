@@ -175,6 +175,21 @@ START_TEST(pointers_in_a_packed_struct_are_found_byte_by_byte)
 }
 END_TEST
 
+/* Nothing can stand there. */
+START_TEST(odd_numbers_in_a_packed_struct_are_no_addresses)
+{
+    struct Packed in = {.tag = 1, .s = 2};
+    stepgraph_step *step;
+
+    use_pin();
+    in.a = device_make(64) + 2;
+    in.b = in.a + 1;
+    step = recording("train", STEPGRAPH_STEP_SCAN_BYTES);
+    launch(stream, made_for.packed, 1, (void *[]){&in, &pin});
+    CLEAN(ready(step));
+}
+END_TEST
+
 START_TEST(pointers_through_extra_are_found)
 {
     struct {
@@ -724,6 +739,22 @@ START_TEST(freed_device_side_of_a_copy_is_caught_before_the_very_next_replay)
 }
 END_TEST
 
+/* The other way round: the device side stands first. */
+START_TEST(freed_source_of_a_copy_to_the_host_is_caught_before_the_very_next_replay)
+{
+    void *batch = page_locked(4096);
+    CUdeviceptr from = device_make(65536);
+    stepgraph_step *step = recording("train", STEPGRAPH_STEP_ALLOW_HOST_MEMORY | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    MORE(MemcpyDtoHAsync(batch, from, 4, stream));
+    ready(step);
+    replayed(step, 3);
+    device_drop(from);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "node 0", "copy", "65536 bytes", "freed since");
+    ck_assert_uint_eq(step_stats(step).replays, 3);
+}
+END_TEST
+
 /* The device side is a pin that the host owns. */
 START_TEST(freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay)
 {
@@ -751,13 +782,20 @@ static unsigned long questions(void)
 /* Copies without a host side do not crash a launch, and there may be thousands: they wait for the cadence. */
 START_TEST(copies_between_device_memory_are_looked_at_at_the_cadence_only)
 {
-    CUdeviceptr buffer = device_make(65536);
+    CUdeviceptr buffer = device_make(65536), workspace = 0;
     stepgraph_step *step;
     unsigned long asked;
 
     use_pin();
     step = recording("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    CU(MemcpyDtoDAsync(pin, buffer, 4, stream));
+    if (_i == 0) {
+        CU(MemcpyDtoDAsync(pin, buffer, 4, stream));
+    } else { /* The driver is not told where, and one side is memory of the graph's own. */
+        MORE(MemAllocAsync(&workspace, 65536, stream));
+        setv(stream, workspace, 1);
+        MORE(MemcpyAsync(buffer, workspace, 4, stream));
+        MORE(MemFreeAsync(workspace, stream));
+    }
     ready(step);
     OK(stepgraph_step_replay(step));
     asked = questions();
@@ -816,6 +854,24 @@ START_TEST(workspace_that_the_graph_allocates_and_frees_is_no_fault)
     for (int i = 0; i < 3; i++)
         OK(stepgraph_step_replay(step));
     ck_assert_float_eq(pin_float(w), 4);
+}
+END_TEST
+
+START_TEST(new_values_in_a_workspace_of_the_graph_are_no_fault)
+{
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    CUdeviceptr workspace = 0;
+    stepgraph_step *step = recording("train", 0);
+
+    MORE(MemAllocAsync(&workspace, 65536, stream));
+    for (int i = 0; i < 2; i++)
+        axpb(stream, workspace + 256 * (unsigned)i, stepgraph_pin_address(pins[i]), (float)(1 + i));
+    OK(stepgraph_pin_commit_many(session, 2, pins, (const uint64_t[]){workspace, workspace + 256}));
+    MORE(MemFreeAsync(workspace, stream));
+    CLEAN(ready(step));
+    replayed(step, 3);
+    for (int i = 0; i < 2; i++)
+        ck_assert_float_eq(pin_float(pins[i]), (float)(3 * (1 + i)));
 }
 END_TEST
 
@@ -984,11 +1040,28 @@ START_TEST(commits_do_not_hide_what_escaped)
 }
 END_TEST
 
+static unsigned warnings;
+static char warning[256];
+
+static void note_warning(void *user, int32_t level, const char *line)
+{
+    (void)user;
+    (void)level;
+    warnings++;
+    snprintf(warning, sizeof warning, "%s", line);
+}
+
 START_TEST(fewer_counted_than_recorded_is_no_fault)
 {
-    CUdeviceptr pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 64, "pool"));
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    CUdeviceptr pool;
     stepgraph_step *step;
 
+    config.log = note_warning;
+    config.log_level = STEPGRAPH_LOG_WARNING;
+    reopen(&config);
+    pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 64, "pool"));
+    warnings = 0;
     step = recording("train", 0);
     counted_inc(session, NULL, pool, 1);
     inc(stream, pool, 1);
@@ -996,6 +1069,8 @@ START_TEST(fewer_counted_than_recorded_is_no_fault)
     CU(MemcpyDtoDAsync(pool, pool + 32, 4, stream));
     CU(MemcpyDtoDAsync(pool, pool + 32, 4, stream));
     CLEAN(ready(step));
+    ck_assert_uint_eq(warnings, 1);
+    ck_assert_ptr_nonnull(strstr(warning, "1 kernel launches were counted while it recorded, and the graph holds 2"));
 }
 END_TEST
 
@@ -1277,6 +1352,7 @@ static Suite *make(void)
     tcase_add_test(tc, pointers_inside_a_struct_are_named_by_their_byte);
     tcase_add_test(tc, pointer_in_a_packed_struct_is_not_seen);
     tcase_add_test(tc, pointers_in_a_packed_struct_are_found_byte_by_byte);
+    tcase_add_test(tc, odd_numbers_in_a_packed_struct_are_no_addresses);
     tcase_add_test(tc, pointers_through_extra_are_found);
     tcase_add_test(tc, pointers_in_an_argument_that_is_passed_in_part_are_found);
     tcase_add_test(tc, pointers_in_a_child_graph_are_found);
@@ -1309,13 +1385,15 @@ static Suite *make(void)
     tcase_add_test(tc, recycled_page_locked_memory_is_read_anew_where_allowed);
     tcase_add_loop_test(tc, k06_freed_page_locked_memory_is_caught_before_the_very_next_replay, 0, 2);
     tcase_add_loop_test(tc, freed_device_side_of_a_copy_is_caught_before_the_very_next_replay, 0, 3);
+    tcase_add_test(tc, freed_source_of_a_copy_to_the_host_is_caught_before_the_very_next_replay);
     tcase_add_loop_test(tc, freed_pin_of_a_host_copy_is_caught_before_the_very_next_replay, 0, 2);
-    add_controlled_test(tc, copies_between_device_memory_are_looked_at_at_the_cadence_only);
+    add_controlled_loop_test(tc, copies_between_device_memory_are_looked_at_at_the_cadence_only, 0, 2);
 
     tc = audit_case(suite, "d: nodes");
     tcase_add_test(tc, k08_empty_recording_is_named);
     tcase_add_test(tc, k24_host_function_is_named);
     tcase_add_test(tc, workspace_that_the_graph_allocates_and_frees_is_no_fault);
+    tcase_add_test(tc, new_values_in_a_workspace_of_the_graph_are_no_fault);
     tcase_add_test(tc, k09_allocation_that_outlives_the_graph_is_named);
     tcase_add_test(tc, memory_of_a_pool_is_named);
     add_controlled_test(tc, memory_of_a_pool_is_asked_about_once);

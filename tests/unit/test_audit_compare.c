@@ -217,6 +217,32 @@ START_TEST(temporary_where_an_older_block_was_is_no_fault)
 }
 END_TEST
 
+/* But not what one recording has made itself, where another has an older block. */
+START_TEST(older_block_in_place_of_a_temporary_is_named)
+{
+    CUdeviceptr out = pin_of(STEPGRAPH_ROLE_STATE, 4, "out"), t, old;
+    stepgraph_step *steps[2];
+
+    blocks_open(1);
+    steps[0] = recording("step", 0);
+    t = block_make("t");
+    axpb(stream, out, t, 1);
+    block_drop(t);
+    ready(steps[0]);
+    (void)block_make("aside"); /* So that it comes to lie elsewhere. */
+    old = block_make("old");
+    ck_assert_uint_ne(old, t);
+    steps[1] = recording("step", 0);
+    axpb(stream, out, old, 1);
+    ready(steps[1]);
+    ck_assert_uint_eq(FOUND(compared(steps[_i], steps[1 - _i], NULL), MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "scratch 'arena'").before,
+                      _i == 0 ? t : old);
+    for (int k = 0; k < 2; k++)
+        drop_step(steps[k]);
+    blocks_close(old);
+}
+END_TEST
+
 START_TEST(workspace_that_grew_is_named)
 {
     CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w"), small = device_make(4096), large = device_make(65536);
@@ -321,6 +347,29 @@ START_TEST(pointers_through_extra_and_in_child_graphs_are_compared)
 }
 END_TEST
 
+/* What only one recording passes, of an argument that both pass in part, says nothing. */
+START_TEST(bytes_that_one_recording_passes_alone_are_not_compared)
+{
+    enum { PASSED = offsetof(struct Inner, tail[1]), MORE_PASSED = offsetof(struct Inner, tail[2]) };
+    stepgraph_step *steps[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct Inner *in = calloc(1, MORE_PASSED); /* No byte more than is passed. */
+        size_t bytes = i == _i ? MORE_PASSED : PASSED;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, in, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+        const uint64_t last = 0x1234567812345678u;
+
+        ck_assert_ptr_nonnull(in);
+        memcpy((char *)in + PASSED, &last, sizeof last);
+        steps[i] = recording("step", LOOSE);
+        CU(LaunchKernel(made_for.inner, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+        ready(steps[i]);
+        free(in);
+    }
+    CLEAN(compared(steps[0], steps[1], NULL));
+}
+END_TEST
+
 /* An optimizer that works out of place, with pins: the new value is committed from another place in each step. */
 START_TEST(new_values_that_move_are_named_by_their_pin)
 {
@@ -343,6 +392,27 @@ START_TEST(new_values_that_move_are_named_by_their_pin)
     ck_assert_uint_eq(f.before, fresh[1]);
     ck_assert_uint_eq(f.after, fresh[2]);
     FOUND(report, MOVED_POINTER, 1, "copy", NOWHERE, 0, "pin it", "source");
+}
+END_TEST
+
+START_TEST(fewer_new_values_are_compared_as_far_as_they_go)
+{
+    stepgraph_pin *pins[3] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"),
+                              pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c")};
+    CUdeviceptr fresh = device_make(64);
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t from[3] = {fresh, fresh + 16, fresh + 32};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 3 - i, pins, from));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 2, 2); /* Of the node alone. */
+    FOUND(report, CHANGING_SCALAR, 0, "stepgraph_commit", 1, 0, "CELL", "as integer 3 -> 2");
+    FOUND(report, CHANGING_SCALAR, 0, "stepgraph_commit", NOWHERE, 0, "record again", "grid x", "00000003 -> 00000002");
 }
 END_TEST
 
@@ -1179,11 +1249,14 @@ static Suite *make(void)
     tcase_add_test(tc, k03_buffer_that_moves_now_and_then_is_named_where_the_steps_straddle_it);
     tcase_add_loop_test(tc, k03_parameter_that_moves_within_an_arena_is_named, 0, 2);
     tcase_add_test(tc, temporary_where_an_older_block_was_is_no_fault);
+    tcase_add_loop_test(tc, older_block_in_place_of_a_temporary_is_named, 0, 2);
     tcase_add_test(tc, workspace_that_grew_is_named);
     tcase_add_test(tc, k04_batch_that_is_made_anew_is_named);
     tcase_add_test(tc, optional_pointer_that_appears_is_named);
     tcase_add_test(tc, pointers_through_extra_and_in_child_graphs_are_compared);
+    tcase_add_loop_test(tc, bytes_that_one_recording_passes_alone_are_not_compared, 0, 2);
     tcase_add_test(tc, new_values_that_move_are_named_by_their_pin);
+    tcase_add_test(tc, fewer_new_values_are_compared_as_far_as_they_go);
     tcase_add_test(tc, earlier_place_of_a_state_is_named_by_its_pin);
 
     tc = audit_case(suite, "b: values");

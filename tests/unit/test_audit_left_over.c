@@ -196,6 +196,7 @@ START_TEST(values_below_the_rest_of_an_address_are_named)
     NAMED(WORDS(form, 2, 2, rest | 0x3a83126f, rest | 0x3a83126f, rest | 0x3b03126f, rest | 0x3b03126f), CHANGING_SCALAR, form, 4,
           "as float 0.00100000005 -> 0.00200000009");
     NAMED(WORDS(form, 2, 2, rest | 0x3a83126f, 0x3a83126f, rest | 0x3b03126f, 0x3b03126f), CHANGING_SCALAR, form, 4, "as float 0.001");
+    NAMED(WORDS(form, 1, 1, rest | 0x1234, rest | 0xffff), CHANGING_SCALAR, form, 4, "as integer 4660 -> 65535");
     /* A byte alone. */
     NAMED(WORDS(form, 1, 1, rest | 0x3a831001, rest | 0x3a831002), CHANGING_SCALAR, form, 4, "4 bytes");
     /* Only what may stand at such an address is one: */

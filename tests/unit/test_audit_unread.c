@@ -77,6 +77,22 @@ START_TEST(comparing_says_how_many_were_not_compared)
 }
 END_TEST
 
+/* How they are launched is known all the same. */
+START_TEST(other_grid_of_a_kernel_that_cannot_be_read_is_told)
+{
+    CUdeviceptr pin = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"));
+    stepgraph_step *steps[2];
+    float v = 1;
+
+    for (unsigned i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        CU(LaunchKernel(kernels.setv, 1 + i, 1, 1, 32, 1, 1, 0, stream, (void *[]){&pin, &v}, NULL));
+        ready(steps[i]);
+    }
+    FOUND(compared(steps[0], steps[1], NULL), CHANGING_SCALAR, 0, "setv", NOWHERE, 0, "record again", "grid x");
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("audit_unread");
@@ -86,6 +102,7 @@ static Suite *make(void)
     add_controlled_test(tc, other_nodes_are_examined_all_the_same);
     add_controlled_test(tc, every_pin_counts_as_used);
     add_controlled_test(tc, comparing_says_how_many_were_not_compared);
+    add_controlled_test(tc, other_grid_of_a_kernel_that_cannot_be_read_is_told);
     return suite;
 }
 
