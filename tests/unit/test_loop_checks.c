@@ -174,7 +174,9 @@ static void run_noisy(uint64_t k)
 
 START_TEST(noise_in_one_pin_hides_nothing_in_another)
 {
-    float right[MOST][2];
+    float right[MOST][2], launched, replayed;
+    char first[40];
+    unsigned at = 0;
 
     act(NULL, run_noisy, w, NULL);
     frozen_from = 5; /* After both recordings. */
@@ -186,6 +188,13 @@ START_TEST(noise_in_one_pin_hides_nothing_in_another)
     ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_FRESH);
     ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
     ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'w'"));
+    launched = frozen_from + 3 * by; /* Of the third check. */
+    replayed = frozen_from + 2 * by + 1;
+    while (((const char *)&launched)[at] == ((const char *)&replayed)[at])
+        at++;
+    ck_assert_uint_gt(at, 0);
+    snprintf(first, sizeof first, "from byte %u on", at);
+    ck_assert_msg(strstr(stats_now().words, first) != NULL, "'%s' lacks '%s'", stats_now().words, first);
     ck_assert_uint_eq(stats_now().checks_inconclusive, 2);
     ck_assert_uint_eq(stats_now().checks_diverged, 1);
     ck_assert_uint_eq(said("the next step is checked too"), 2);
@@ -227,6 +236,29 @@ START_TEST(without_room_to_compare_replays_a_difference_counts)
     ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
     ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'out'"));
     ck_assert_ptr_nonnull(strstr(stats_now().words, "no room for a third copy of the pins"));
+}
+END_TEST
+
+/* Now and then, but never in three steps in a row, w's step is another. */
+static void run_noisy_at_times(uint64_t k)
+{
+    add(scratch, 1);
+    axpb(stream, stepgraph_pin_address(out), stepgraph_pin_address(scratch), 0);
+    add(w, k >= 5 && k < 14 && (k - 5) % 3 < 2 ? 100 : 1);
+}
+
+START_TEST(what_is_found_in_three_checks_in_a_row_alone_is_a_fault)
+{
+    float right[MOST][2];
+
+    act(NULL, run_noisy_at_times, w, NULL);
+    by_hand(24, right);
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 24);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(said("the next step is checked too"), 6);
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 9);
 }
 END_TEST
 
@@ -284,26 +316,35 @@ static void run_far(uint64_t k)
     add(w, 1);
 }
 
-START_TEST(far_beyond_the_noise_is_no_noise)
+/* `out` holds so many values with a type. */
+static void out_of_floats(uint64_t n)
 {
     stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
 
     drop_pin(out);
     config.role = STEPGRAPH_ROLE_OUTPUT;
-    config.bytes = 4;
+    config.bytes = n * sizeof(float);
     config.name = "out";
     config.type = STEPGRAPH_TYPE_F32;
     OK(stepgraph_pin_create(session, &config, &out));
     keep_pin(out);
+}
+
+START_TEST(far_beyond_the_noise_is_no_noise)
+{
+    const float frozen = _i == 1 ? 0.25f : 1000;
+
+    if (_i < 2) /* Without a type nothing is measured. */
+        out_of_floats(1);
     act(NULL, run_far, w, NULL);
-    by = _i == 0 ? 1000 : 0.25f;
+    by = frozen;
     /* The first recordings are compared, and would tell: here the checks are to. */
     zero();
     loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
     go(0, 3);
     by = 0;
     go(3, 5);
-    by = _i == 0 ? 1000 : 0.25f;
+    by = frozen;
     go(5, 20);
     if (_i == 0) {
         ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
@@ -311,6 +352,78 @@ START_TEST(far_beyond_the_noise_is_no_noise)
     } else {
         ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
     }
+}
+END_TEST
+
+enum { VALUES = 4, RUNS_OF_A_CHECK = 5 }; /* The launches, a replay, and three that are compared with it. */
+
+/* All values of `out` go on by 1 each run, and one is frozen; */
+static void run_with_one_frozen(uint64_t k)
+{
+    (void)k;
+    add(scratch, 1);
+    for (unsigned i = 0; i < VALUES; i++)
+        axpb(stream, stepgraph_pin_address(out) + i * sizeof(float), stepgraph_pin_address(scratch), i == 0 ? by : 0);
+}
+
+/* or the first does, and all others are frozen. */
+static void run_with_others_frozen(uint64_t k)
+{
+    (void)k;
+    add(scratch, 1);
+    axpb(stream, stepgraph_pin_address(out), stepgraph_pin_address(scratch), 0);
+    for (unsigned i = 1; i < VALUES; i++)
+        setv(stream, stepgraph_pin_address(out) + i * sizeof(float), by);
+}
+
+START_TEST(far_in_one_value_or_by_little_in_many_is_no_noise)
+{
+    const double spread = RUNS_OF_A_CHECK - 2, noise = _i == 0 ? spread * sqrt(VALUES) : spread; /* Of the last replay. */
+
+    out_of_floats(VALUES);
+    act(NULL, _i == 0 ? run_with_one_frozen : run_with_others_frozen, out, NULL);
+    by = 0;
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 5);
+    /* The one is far beyond in its value alone, the other only if all are taken together. */
+    by = _i == 0 ? (float)(16 * (spread + noise) / 2) : (float)(16 * spread / sqrt(2));
+    ck_assert_int_eq(by > 16 * spread, _i == 0);
+    ck_assert_int_eq(by * sqrt(_i == 0 ? 1 : VALUES - 1) > 16 * noise, _i == 1);
+    go(5, 20);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'out'"));
+}
+END_TEST
+
+/* `out` takes its values from a ring, which each run turns. */
+static stepgraph_pin *ring;
+
+static void run_around(uint64_t k)
+{
+    const CUdeviceptr first = stepgraph_pin_address(ring);
+
+    (void)k;
+    copyf(stream, stepgraph_pin_address(out), first);
+    copyf(stream, first + RUNS_OF_A_CHECK * sizeof(float), first);
+    for (unsigned i = 0; i < RUNS_OF_A_CHECK; i++)
+        copyf(stream, first + i * sizeof(float), first + (i + 1) * sizeof(float));
+}
+
+START_TEST(noise_is_what_replays_have_shown_at_most)
+{
+    /* What the launches leave, the replay, and the three others, of which the first is alike and the last is close. */
+    const float values[RUNS_OF_A_CHECK + 1] = {100, 0, 0, 100, 1};
+
+    out_of_floats(1);
+    ring = pin_make(session, STEPGRAPH_ROLE_SCRATCH, sizeof values, "ring");
+    OK(stepgraph_pin_write(ring, values, sizeof values));
+    act(NULL, run_around, out, NULL);
+    loop_make(STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, RUNS_OF_A_CHECK); /* Warm-up runs and recordings: once around. */
+    go(RUNS_OF_A_CHECK, 20);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(stats_now().checks_inconclusive, 3);
+    ck_assert_uint_eq(said("the next step is checked too"), 0);
 }
 END_TEST
 
@@ -910,7 +1023,10 @@ static Suite *make(void)
     add_controlled_test(tc, without_room_to_compare_replays_a_difference_counts);
     tcase_add_test(tc, what_a_sampled_check_suspects_is_checked_at_once);
     tcase_add_test(tc, suspicion_ends_with_its_graph);
-    tcase_add_loop_test(tc, far_beyond_the_noise_is_no_noise, 0, 2);
+    tcase_add_loop_test(tc, far_beyond_the_noise_is_no_noise, 0, 3);
+    tcase_add_test(tc, what_is_found_in_three_checks_in_a_row_alone_is_a_fault);
+    tcase_add_loop_test(tc, far_in_one_value_or_by_little_in_many_is_no_noise, 0, 2);
+    tcase_add_test(tc, noise_is_what_replays_have_shown_at_most);
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
