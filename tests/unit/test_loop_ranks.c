@@ -435,6 +435,33 @@ START_TEST(what_one_rank_finds_decides_for_all)
 }
 END_TEST
 
+/* One does not repeat itself, and what is frozen in the other's graph differs from that: all check until it has been seen often enough. */
+START_TEST(noise_of_one_rank_hides_nothing_in_another)
+{
+    const int steady = _i;
+    float want[N];
+
+    ranks[1 - steady].trouble = UNSTEADY;
+    ranks[steady].trouble = LATE;
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].config.flags |= STEPGRAPH_LOOP_KEEP_SCRATCH | STEPGRAPH_LOOP_IGNORE_CLOCK;
+        ranks[i].config.check_steps = 2; /* Fewer than it takes. */
+    }
+    without_loop(&ranks[steady], want);
+    go_all();
+    for (int i = 0; i < RANKS; i++)
+        ck_assert_msg(ranks[i].status == STEPGRAPH_OK, "rank %d: %s: %s", i, stepgraph_status_name(ranks[i].status), ranks[i].words);
+    in_step();
+    for (int i = 0; i < RANKS; i++) {
+        ck_assert_uint_eq(stats_of(&ranks[i]).rung, STEPGRAPH_RUNG_FRESH);
+        ck_assert_uint_eq(stats_of(&ranks[i]).why, STEPGRAPH_WHY_DIVERGED);
+        ck_assert_uint_eq(stats_of(&ranks[i]).checks_inconclusive, 1 + 2); /* The first is of a step before the change. */
+        ck_assert_uint_eq(stats_of(&ranks[i]).checks_diverged, 1);
+    }
+    ck_assert(memcmp(ranks[steady].trained, want, BYTES) == 0);
+}
+END_TEST
+
 START_TEST(replays_do_not_ask)
 {
     ranks[0].steps = ranks[1].steps = 300;
@@ -647,6 +674,7 @@ static Suite *make(void)
     tcase_add_loop_test(together, what_one_rank_finds_decides_for_all, 0, (CASES - TIMED) * RANKS);
     add_controlled_loop_test(together, what_one_rank_finds_decides_for_all, (CASES - TIMED) * RANKS, CASES * RANKS);
     tcase_add_test(together, replays_do_not_ask);
+    tcase_add_loop_test(together, noise_of_one_rank_hides_nothing_in_another, 0, RANKS);
 
     add_controlled_loop_test(failures, driver_call_that_fails_for_one_rank_ends_both_or_none, 0,
                              (int)(sizeof entries / sizeof *entries));
