@@ -777,6 +777,40 @@ START_TEST(address_means_the_block_of_its_time)
 }
 END_TEST
 
+/* Label of the block that stood there at the time nearest to a node, best before it. */
+static const char *near(uint64_t address, uint32_t node)
+{
+    static sg__block found;
+
+    return sg__arena_block_near(session, address, node, &found) ? found.label : "none";
+}
+
+START_TEST(address_of_nobody_is_near_the_last_block_before)
+{
+    stepgraph_arena *arena = arena_make(4096, 0, "a");
+    uint64_t kept = block(arena, 256, "kept"), p;
+    stepgraph_step *step = recording("train");
+
+    ck_assert_str_eq(near(kept + 256, 0), "none");
+    p = block(arena, 512, "first");
+    inc(stream, p, 1); /* Node 0. */
+    OK(stepgraph_arena_free(arena, p));
+    inc(stream, kept, 1); /* Nodes 1 and 2: nobody's. */
+    inc(stream, kept, 1);
+    ck_assert_uint_eq(block(arena, 512, "second"), p);
+    inc(stream, p, 1); /* Node 3. */
+    OK(stepgraph_arena_free(arena, p));
+    inc(stream, kept, 1); /* Nodes 4 and 5. */
+    inc(stream, kept, 1);
+    OK(stepgraph_step_end(step));
+    for (uint32_t node = 0; node < 3; node++)
+        ck_assert_str_eq(near(p + 511, node), "first"); /* The second would be as near for node 2. */
+    for (uint32_t node = 4; node < 6; node++)
+        ck_assert_str_eq(near(p, node), "second");
+    ck_assert_str_eq(near(p + 512, 4), "none");
+}
+END_TEST
+
 START_TEST(records_outlive_what_comes_after_the_recording)
 {
     stepgraph_arena *arena = arena_make(4096, 0, "a");
@@ -835,6 +869,22 @@ START_TEST(recording_in_which_no_block_came_or_went_is_one_too)
     ck_assert_str_eq(at(q, 0), "late");
     OK(stepgraph_arena_free(arena, q));
     ck_assert_str_eq(at(q, 0), "late");
+}
+END_TEST
+
+START_TEST(arena_that_only_a_node_has_used_is_known)
+{
+    stepgraph_arena *arena = arena_make(4096, 0, "a");
+    stepgraph_step *step = recording("train");
+    uint64_t p;
+
+    ck_assert(!sg__arenas_any(session));
+    p = block(arena, 256, "t");
+    ck_assert(sg__arenas_any(session));
+    inc(stream, p, 1);
+    OK(stepgraph_arena_free(arena, p));
+    ck_assert(sg__arenas_any(session));
+    OK(stepgraph_step_end(step));
 }
 END_TEST
 
@@ -1018,6 +1068,33 @@ START_TEST(noted_blocks_are_known_by_their_time)
 }
 END_TEST
 
+/* Blocks that are there, and one that only a node of the recording has met. */
+START_TEST(memory_holds_noted_blocks_to_their_last_byte)
+{
+    enum { AT = 1000, BYTES = 24 };
+    uint64_t pool = device_make(4096), start = pool + AT;
+    stepgraph_step *step;
+
+    pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, pool, 4096, "pool");
+    ck_assert(!sg__arena_notes(session, pool, 4096));
+    ck_assert(!sg__arenas_any(session));
+    step = recording("train");
+    OK(stepgraph_arena_note_alloc(session, start, BYTES, "one"));
+    ck_assert(sg__arena_notes(session, start + BYTES - 1, 1));
+    ck_assert(!sg__arena_notes(session, start + BYTES, 1));
+    for (int ended = 0; ended < 2; ended++) {
+        ck_assert(!sg__arena_notes(session, pool, AT));
+        ck_assert(sg__arena_notes(session, pool, AT + 1));
+        ck_assert(sg__arena_notes(session, start, 1));
+        ck_assert(sg__arenas_any(session));
+        inc(stream, start, 1);
+        if (ended == 0)
+            OK(stepgraph_arena_note_free(session, start));
+    }
+    OK(stepgraph_step_end(step));
+}
+END_TEST
+
 START_TEST(notes_that_cannot_be_are_refused)
 {
     stepgraph_arena *arena = arena_make(4096, 0, "own");
@@ -1096,12 +1173,15 @@ static Suite *make(void)
     add_controlled_loop_test(capture, blocks_come_and_go_when_the_driver_cannot_say_how_far_it_is, 0, 2);
 
     tcase_add_test(time, address_means_the_block_of_its_time);
+    tcase_add_test(time, address_of_nobody_is_near_the_last_block_before);
     tcase_add_test(time, records_outlive_what_comes_after_the_recording);
     tcase_add_test(time, recording_in_which_no_block_came_or_went_is_one_too);
+    tcase_add_test(time, arena_that_only_a_node_has_used_is_known);
     tcase_add_test(time, records_of_a_failed_recording_do_not_stay);
     tcase_add_test(time, arena_that_is_gone_has_no_blocks);
 
     tcase_add_test(notes, noted_blocks_are_known_by_their_time);
+    tcase_add_test(notes, memory_holds_noted_blocks_to_their_last_byte);
     tcase_add_test(notes, notes_that_cannot_be_are_refused);
     tcase_add_test(notes, sessions_know_nothing_of_each_other);
 
