@@ -525,6 +525,26 @@ START_TEST(write_of_the_same_bytes_is_found_over_filled_memory)
 }
 END_TEST
 
+/* Far inside of memory that is read piece by piece. */
+START_TEST(write_of_the_same_bytes_is_found_far_behind)
+{
+    enum { AT = 40004 };
+    stepgraph_pin *big = pin_make(session, STEPGRAPH_ROLE_STATE, 65536, "big"), *table;
+    float unfilled;
+
+    three();
+    table = table_of("table", stepgraph_pin_address(big) + AT, 0);
+    memset(&unfilled, 0xff, sizeof unfilled);
+    put_bytes(stepgraph_pin_address(a), &(float){0}, sizeof(float));
+    begin();
+    to_table(table, a);
+    plain_add(c, 1);
+    end();
+    verify();
+    only(STEPGRAPH_VERIFY_HIDDEN_WRITE, 0, "state 'big'", AT, unfilled, 0, UINT32_MAX);
+}
+END_TEST
+
 /* What a kernel makes of a number and of memory that is filled. */
 static float nan_sum(float v)
 {
@@ -765,12 +785,48 @@ START_TEST(missing_edge_shows_in_another_order)
     verify();
     VERDICT(STEPGRAPH_FAULTS_FOUND);
     ck_assert_uint_gt(of_kind(STEPGRAPH_VERIFY_REORDERED, &found), 2);
+    ck_assert_uint_lt(of_kind(STEPGRAPH_VERIFY_REORDERED, &found), 19); /* No order is like all others. */
     ck_assert_uint_eq(found.seed, 0);
     ck_assert_uint_eq(found.step, 0);
     ck_assert_str_eq(found.memory, "output 'c'");
     ck_assert_uint_eq(found.offset, 0 + (found.address - stepgraph_pin_address(c)));
     ck_assert_uint_gt(found.bytes, 0);
     ck_assert_uint_eq(t.summary.orders, 21);
+}
+END_TEST
+
+/* The same of two pins without a gap between them: each is a finding of its own. */
+START_TEST(neighbours_that_differ_are_told_one_by_one)
+{
+    CUdeviceptr memory = device_make(2 * sizeof(float));
+    stepgraph_pin *tables[2];
+    unsigned both = 0, n[2] = {0};
+
+    three();
+    for (unsigned i = 0; i < 2; i++) {
+        pin_adopt(session, STEPGRAPH_ROLE_OUTPUT, memory + i * sizeof(float), sizeof(float), i == 0 ? "x" : "y");
+        tables[i] = table_of(i == 0 ? "of x" : "of y", memory + i * sizeof(float), 0);
+    }
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        to_table(tables[i], a);
+        to_table(tables[i], b);
+    }
+    end();
+    t.config.flags = STEPGRAPH_VERIFY_NO_WRITES | STEPGRAPH_VERIFY_NO_ISOLATION | STEPGRAPH_VERIFY_NO_REPLAYS;
+    t.config.orders = 20;
+    verify();
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    for (uint32_t i = 0; i < t.summary.kept; i++) {
+        stepgraph_verify_finding found = finding(i);
+        ck_assert_uint_eq(found.kind, STEPGRAPH_VERIFY_REORDERED);
+        ck_assert_uint_le(found.bytes, sizeof(float));
+        n[strcmp(found.memory, "output 'y'") == 0]++;
+        both += i > 0 && finding(i - 1).seed == found.seed ? 1 : 0;
+    }
+    ck_assert_uint_gt(both, 0);
+    ck_assert_uint_gt(n[0], both);
+    ck_assert_uint_gt(n[1], both);
 }
 END_TEST
 
@@ -1371,6 +1427,7 @@ static Suite *make(void)
     tcase_add_test(clean, parts_can_be_left_out);
     tcase_add_test(planted, write_through_a_table_is_found);
     tcase_add_test(planted, write_of_the_same_bytes_is_found_over_filled_memory);
+    tcase_add_test(planted, write_of_the_same_bytes_is_found_far_behind);
     tcase_add_test(planted, read_through_a_table_is_found);
     tcase_add_test(planted, many_hidden_reads_are_all_found);
     tcase_add_test(planted, read_and_write_through_a_table_are_both_found);
@@ -1380,6 +1437,7 @@ static Suite *make(void)
     tcase_add_test(planted, counter_that_goes_back_to_zero_is_ordered_as_a_write);
     tcase_add_test(planted, counter_that_goes_back_to_zero_escapes_as_a_read);
     tcase_add_test(order, missing_edge_shows_in_another_order);
+    tcase_add_test(order, neighbours_that_differ_are_told_one_by_one);
     tcase_add_test(order, relaxed_step_that_differs_is_found);
     add_controlled_test(order, missing_edge_shows_in_replays_with_luck);
     tcase_add_test(order, nodes_that_do_something_else_alone_are_found);
