@@ -658,6 +658,22 @@ START_TEST(k28_output_that_nobody_writes_proves_nothing)
 }
 END_TEST
 
+/* It may be another step's to write. */
+START_TEST(output_that_another_step_writes_is_not_missed)
+{
+    stepgraph_step *other = step_make(session, "other", 0);
+
+    begin_recording(other);
+    setv(stream, stepgraph_pin_address(t.loss), 1.0f);
+    OK(stepgraph_step_end(other));
+    t.skip_loss = 1;
+    recorded();
+    checked();
+    NO_FACT("loss", STEPGRAPH_CHECK_UNWRITTEN);
+    ck_assert_uint_eq(t.summary.outputs_unwritten, 0);
+}
+END_TEST
+
 /* Scratch that a launch fills which no recording holds: what the launches left there must not carry the replays. */
 START_TEST(k28_old_scratch_does_not_pass_for_work)
 {
@@ -1290,6 +1306,16 @@ START_TEST(slow_replay_within_its_time_is_right)
 }
 END_TEST
 
+/* What holds the queue back on purpose is no part of that time. */
+START_TEST(delay_beyond_the_time_of_a_replay_is_no_hang)
+{
+    recorded();
+    t.config.timeout_ns = 400 * 1000000ull;
+    t.config.delay_ns = 2 * t.config.timeout_ns;
+    checked_as(STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
 START_TEST(fresh_launches_that_hang_are_no_report)
 {
     t.once = 1;
@@ -1634,6 +1660,7 @@ static Suite *make(void)
     tcase_add_test(wrong, k04_refused_replay_is_a_finding);
     tcase_add_test(wrong, k08_output_that_only_launches_write_is_named);
     tcase_add_test(wrong, k28_output_that_nobody_writes_proves_nothing);
+    tcase_add_test(wrong, output_that_another_step_writes_is_not_missed);
     tcase_add_test(wrong, k28_old_scratch_does_not_pass_for_work);
     tcase_add_loop_test(wrong, blocks_of_an_arena_are_the_hosts, 0, 2);
     tcase_add_test(wrong, k28_step_that_changes_nothing_proves_nothing);
@@ -1665,6 +1692,7 @@ static Suite *make(void)
     tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 3, 4);
     tcase_add_loop_test(late, k20_replay_that_hangs_only_when_queued_is_named, 8, 9);
     tcase_add_test(late, slow_replay_within_its_time_is_right);
+    tcase_add_test(late, delay_beyond_the_time_of_a_replay_is_no_hang);
     tcase_add_test(late, fresh_launches_that_hang_are_no_report);
     tcase_add_test(place, search_names_node_kernel_and_stage);
     tcase_add_test(place, search_finds_a_later_node);
