@@ -2536,6 +2536,56 @@ static CUevent spin_begins(void)
     return over;
 }
 
+START_TEST(trace_keeps_the_latest_turns)
+{
+    enum { KEPT = 8, STEPS = 30 };
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_TRACE);
+    const char *text = NULL;
+    char name[40];
+
+    config.trace_turns = KEPT;
+    loop_make(&config);
+    go(0, STEPS, count_one);
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    ck_assert_uint_eq(count_words(text, "\"name\": \"step "), KEPT);
+    for (unsigned k = STEPS - KEPT; k < STEPS; k++) {
+        snprintf(name, sizeof name, "\"name\": \"step %u: ", k);
+        ck_assert_uint_eq(count_words(text, name), 1);
+    }
+}
+END_TEST
+
+/* It keeps the device busy for much longer than the host takes to launch it. */
+static void spin_and_count(uint64_t k)
+{
+    spin(stream, 2);
+    count_one(k);
+}
+
+START_TEST(trace_shows_the_device_at_one_thing_at_a_time)
+{
+    enum { AHEAD = 20 };
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_TRACE);
+    const char *text = NULL;
+    double end = 0;
+    unsigned n = 0;
+
+    loop_make(&config);
+    go(0, 10, spin_and_count);
+    go_ahead(10, 10 + AHEAD);
+    OK(stepgraph_session_wait(session));
+    OK(stepgraph_loop_report(loop, STEPGRAPH_REPORT_TRACE, &text));
+    for (const char *at = text; (at = strstr(at, "\"ph\": \"X\", \"pid\": 1, \"tid\": 2, ")) != NULL; at++) {
+        double start, lasts;
+        ck_assert_int_eq(sscanf(strstr(at, "\"ts\""), "\"ts\": %lf, \"dur\": %lf", &start, &lasts), 2);
+        ck_assert_double_ge(start, end - 0.0005); /* In microseconds, written to the nanosecond. */
+        end = start + lasts;
+        n++;
+    }
+    ck_assert_uint_ge(n, AHEAD);
+}
+END_TEST
+
 /* And it still is. */
 static void spin_goes_on(CUevent over)
 {
@@ -2779,6 +2829,8 @@ static Suite *make(void)
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
     tcase_add_test(reports, verdict_without_a_counter_is_unknown_and_says_so);
     tcase_add_test(reports, trace_is_kept_only_if_asked_for);
+    tcase_add_test(reports, trace_keeps_the_latest_turns);
+    tcase_add_test(reports, trace_shows_the_device_at_one_thing_at_a_time);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
     tcase_add_loop_test(reports, k26_slower_than_launching_goes_back_to_launching, 0, 2);
     tcase_add_test(reports, faster_than_launching_stays);
