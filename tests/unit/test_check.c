@@ -1554,6 +1554,37 @@ START_TEST(large_states_travel_through_windows)
 }
 END_TEST
 
+static CUdeviceptr far_behind;
+
+/* There the recording writes something else. */
+static stepgraph_status enqueue_far(void *user, stepgraph_step *step, uint64_t k)
+{
+    setv(stream, far_behind, recording() ? 1.0f : 2.0f);
+    return enqueue(user, step, k);
+}
+
+START_TEST(byte_that_differs_is_found_in_whichever_window)
+{
+    enum { LARGE = 5 << 20, AT = LARGE - 8 };
+    const float recorded_as_1 = 1, launched = 2;
+    stepgraph_pin *large[4];
+    uint64_t first = AT;
+
+    for (int i = 0; i < 4; i++)
+        large[i] = typed(STEPGRAPH_ROLE_STATE, LARGE, ((const char *[]){"l0", "l1", "l2", "l3"})[i], STEPGRAPH_TYPE_U8);
+    far_behind = stepgraph_pin_address(large[_i % 4]) + AT;
+    t.config.enqueue = enqueue_far;
+    recorded();
+    t.config.device_bytes = _i / 4 ? 1 : 0;
+    t.config.host_bytes = 1ull << 30;
+    t.config.steps = 1;
+    checked_as(STEPGRAPH_DIVERGED);
+    while (((const char *)&recorded_as_1)[first - AT] == ((const char *)&launched)[first - AT])
+        first++;
+    ck_assert_uint_eq(about(stepgraph_pin_name(large[_i % 4])).element, first);
+}
+END_TEST
+
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(callback_that_fails_is_passed_on)
@@ -1708,6 +1739,7 @@ static Suite *make(void)
     tcase_add_loop_test(room, snapshots_go_where_there_is_room, 0, 12);
     tcase_add_test(room, no_room_for_two_snapshots_is_refused_with_the_bytes);
     tcase_add_loop_test(room, large_states_travel_through_windows, 0, 2);
+    tcase_add_loop_test(room, byte_that_differs_is_found_in_whichever_window, 0, 8);
     tcase_add_test(calls, callback_that_fails_is_passed_on);
     tcase_add_test(calls, bad_calls_are_refused);
     tcase_add_test(calls, report_outlives_the_step);
