@@ -692,17 +692,25 @@ static void body_of_jit(void *unused)
     launch(stream, jit.inc, 1, (void *[]){&p, &v});
 }
 
+/* By a kernel that stays. */
+static void body_of_inc(void *unused)
+{
+    (void)unused;
+    inc(stream, stepgraph_pin_address(weight), 2);
+}
+
 /* A compiler at run time drops what it no longer needs. Replays need it no longer; to make another executable would crash the process. */
 START_TEST(kernels_that_were_unloaded_are_named_and_replayed)
 {
     CUmodule module = kernels_load(&jit);
-    stepgraph_step *other = step_make(session, "other", 0);
+    stepgraph_step *other = step_make(session, "other", 0), *loaded = step_make(session, "loaded", 0);
     stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
     stepgraph_audit *report = NULL;
 
     step = step_make(session, "train", 0);
     record(step, body_of_jit, NULL);
     record(other, body_of_jit, NULL);
+    record(loaded, body_of_inc, NULL);
     replayed(step, 2);
     CU(ModuleUnload(module));
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_tune(step, 4), "'train' cannot be tuned", "kernel 'inc' was unloaded");
@@ -711,6 +719,10 @@ START_TEST(kernels_that_were_unloaded_are_named_and_replayed)
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_draw(step, STEPGRAPH_DRAW_JSON, "/dev/null"), "'train' cannot be drawn", "kernel 'inc' was unloaded");
     OK(stepgraph_audit_compare(step, other, NULL, &report)); /* Nothing of it has to be read again. */
     stepgraph_audit_destroy(report);
+    report = NULL;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_audit_compare(step, loaded, NULL, &report), "kernel 'inc' was unloaded");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_audit_compare(loaded, step, NULL, &report), "kernel 'inc' was unloaded");
+    ck_assert_ptr_null(report);
     replayed(step, 3);
     ck_assert(pin_float(weight) == 5);
 }
