@@ -1231,6 +1231,30 @@ START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
 }
 END_TEST
 
+/* _i: so many bytes are missing. */
+START_TEST(graph_is_relaxed_where_the_budget_has_room_for_another_executable)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    uint64_t budget = 0;
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    config.relax = &relax;
+    config.executables = 1;
+    for (int tight = 0; tight < 2; tight++) {
+        config.graph_bytes = budget;
+        OK(stepgraph_loop_create(session, &config, &loop));
+        loop_run(0, 20, drawn_body);
+        ck_assert_uint_eq(loop_stats().rung, STEPGRAPH_RUNG_REPLAY);
+        ck_assert_uint_eq(loop_stats().relaxed, tight ? 1 - _i : 1);
+        ck_assert_uint_eq(loop_stats().relax_refused, tight ? _i : 0);
+        budget = loop_stats().device_bytes - (uint64_t)_i;
+        loop_drop();
+    }
+}
+END_TEST
+
 START_TEST(loop_relaxes_without_checks_where_none_are_wanted)
 {
     stepgraph_relax_config relax = on_lanes(4);
@@ -1784,6 +1808,7 @@ static Suite *make(void)
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
     tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);
     tcase_add_test(looped, loop_relaxes_what_is_proven_and_proves_it_again);
+    tcase_add_loop_test(looped, graph_is_relaxed_where_the_budget_has_room_for_another_executable, 0, 2);
     tcase_add_test(looped, loop_relaxes_without_checks_where_none_are_wanted);
     tcase_add_test(looped, loop_goes_back_to_the_recording_when_a_check_finds_other_results);
     tcase_add_test(looped, loop_says_what_cannot_be_relaxed);
