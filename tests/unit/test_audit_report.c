@@ -223,6 +223,30 @@ START_TEST(more_than_a_thousand_findings_are_counted_and_faults_are_kept)
 }
 END_TEST
 
+/* Until no note is left that could give way. */
+START_TEST(faults_take_the_place_of_all_notes)
+{
+    enum { NOTES = 300, FAULTS = 1100 };
+    CUdeviceptr pin = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *step = recording("train", STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS); /* Which are looked at first. */
+    stepgraph_audit *report;
+
+    for (int i = 0; i < NOTES; i++)
+        CU(LaunchHostFunc(stream, never, NULL));
+    for (int i = 0; i < FAULTS; i++)
+        CU(MemcpyHtoDAsync(pin, pageable, 4, stream));
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "1100 faults");
+    OK(stepgraph_audit_step(step, &report));
+    keep_report(report);
+    HOLDS(report, FAULTS, NOTES + FAULTS);
+    ck_assert_uint_eq(summary_of(report).kept, 1000);
+    for (uint32_t i = 0; i < 1000; i++) {
+        ck_assert_uint_eq(finding_at(report, i).fault, 1);
+        ck_assert_uint_eq(finding_at(report, i).node, NOTES + i);
+    }
+}
+END_TEST
+
 START_TEST(more_than_a_thousand_faults_are_counted)
 {
     enum { FAULTS = 1500 };
@@ -428,6 +452,7 @@ static Suite *make(void)
 
     tc = audit_case(suite, "b: limits");
     tcase_add_loop_test(tc, more_than_a_thousand_findings_are_counted_and_faults_are_kept, 0, 2);
+    tcase_add_test(tc, faults_take_the_place_of_all_notes);
     tcase_add_test(tc, more_than_a_thousand_faults_are_counted);
 
     tc = audit_case(suite, "c: texts");
