@@ -188,16 +188,12 @@ stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, s
     if (!has_doubtful(guards))
         return STEPGRAPH_OK;
     status = sg__allocations_check(lane->step);
-    if (status == STEPGRAPH_OK && sg__recording_in(loop->session->context_id, disturbance->recording, sizeof disturbance->recording)) {
-        guards->n = guards->first; /* It may still be in use, and stays as it is. */
+    if (status == STEPGRAPH_OK && sg__recording_in(loop->session->context_id, disturbance->recording, sizeof disturbance->recording))
         return STEPGRAPH_OK;
-    }
     if (status == STEPGRAPH_OK)
         status = wait_for_all_streams(loop);
-    if (status != STEPGRAPH_OK) { /* What is gone cannot be put back. */
-        guards->n = guards->first;
+    if (status != STEPGRAPH_OK)
         return status;
-    }
     for (size_t i = 0; i < guards->n_host && disturbance->changed == 0; i++) {
         uint64_t hash;
         if (!hash_host(guards->host[i].address, guards->host[i].bytes, &hash) || hash != guards->host[i].hash)
