@@ -259,6 +259,40 @@ void reopen(const stepgraph_session_config *config)
     stream = stepgraph_session_stream(session);
 }
 
+static char lines[64][700];
+static unsigned n_lines;
+
+static void keep_line(void *user, int32_t level, const char *line)
+{
+    (void)user;
+    if (n_lines < sizeof lines / sizeof *lines)
+        snprintf(lines[n_lines++], sizeof *lines, "[%d] %s", level, line);
+}
+
+void reopen_listening(uint32_t level)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+
+    config.log = keep_line;
+    config.log_level = level;
+    reopen(&config);
+    forget_said();
+}
+
+unsigned said(const char *words)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_lines; i++)
+        n += strstr(lines[i], words) != NULL;
+    return n;
+}
+
+void forget_said(void)
+{
+    n_lines = 0;
+}
+
 static void setup(void)
 {
     stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;

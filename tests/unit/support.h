@@ -116,6 +116,11 @@ extern CUstream stream;            /* Its stream. */
 /* Close the fixture's session and open one with these options instead. */
 void reopen(const stepgraph_session_config *config);
 
+/* The same with a log up to this level that is kept; how many of its lines hold these words; and begin anew. */
+void reopen_listening(uint32_t level);
+unsigned said(const char *words);
+void forget_said(void);
+
 /* All of these are given back after the test, in the right order, unless the test does it first. */
 stepgraph_session *session_make(const stepgraph_session_config *config);
 stepgraph_pin *pin_make(stepgraph_session *of, stepgraph_role role, uint64_t bytes, const char *name);

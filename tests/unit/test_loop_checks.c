@@ -17,33 +17,9 @@ static stepgraph_pin *w, *x, *one, *out, *scratch, *constant;
 static stepgraph_loop *loop;
 static stepgraph_turn turn;
 
-static char lines[64][700];
-static unsigned n_lines;
-
-static void log_line(void *user, int32_t level, const char *line)
-{
-    (void)user;
-    if (n_lines < sizeof lines / sizeof *lines)
-        snprintf(lines[n_lines++], sizeof *lines, "[%d] %s", level, line);
-}
-
-static unsigned said(const char *words)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < n_lines; i++)
-        n += strstr(lines[i], words) != NULL;
-    return n;
-}
-
 static void setup(void)
 {
-    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
-
-    config.log = log_line;
-    config.log_level = STEPGRAPH_LOG_INFO;
-    reopen(&config);
-    n_lines = 0;
+    reopen_listening(STEPGRAPH_LOG_INFO);
     memset(&scene, 0, sizeof scene);
     loop = NULL;
     turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
