@@ -214,6 +214,7 @@ static void release(sg__check *check)
 {
     stepgraph_session *session = check->session;
 
+    sg__constants_free(&check->constants);
     sg__shots_free(&check->shots);
     /* The event that the session watches while a replay hangs is the session's now. */
     if (check->event != session->hung)
@@ -239,6 +240,8 @@ static stepgraph_status save(sg__check *check)
         status = sg__feeds_send(check->session);
     if (status == STEPGRAPH_OK)
         status = sg__shot_save(&check->shots, check->start);
+    if (status == STEPGRAPH_OK)
+        status = sg__constants_note(&check->constants, step);
     if (status == STEPGRAPH_OK)
         status = sg__check_wait_for(check, "what was queued before");
     if (status == STEPGRAPH_OK)

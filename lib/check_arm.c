@@ -279,6 +279,18 @@ static void note_feeds(sg__check *check, const uint64_t *before, uint32_t i)
     }
 }
 
+/* What the very first step has written cannot be put back; what comes after it would write it again. */
+static stepgraph_status look_at_constants(sg__check *check)
+{
+    const stepgraph_pin *pin;
+    stepgraph_status status = sg__constants_written(&check->constants, &pin);
+
+    if (status != STEPGRAPH_OK || pin == NULL)
+        return status;
+    return sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be checked: it writes pin '%s', whose role, const, says that nobody does, once more by now: make it a "
+                                           "STATE", check->step->name, pin->name);
+}
+
 /* The first arm: what is right. */
 static stepgraph_status fresh_first(sg__check *check)
 {
@@ -291,6 +303,8 @@ static stepgraph_status fresh_first(sg__check *check)
         before[j] = check->shots.items[j].pin->feeds;
     for (uint32_t i = 0; i < check->steps && status == STEPGRAPH_OK; i++) {
         status = fresh_step(check, i);
+        if (status == STEPGRAPH_OK && i == 0)
+            status = look_at_constants(check);
         note_feeds(check, before, i);
         if (status == STEPGRAPH_OK && check->after[i] != UINT32_MAX)
             status = sg__shot_save(&check->shots, check->after[i]);

@@ -10,6 +10,7 @@
 #include <stepgraph/check.h>
 
 #include "check_shot.h"
+#include "constants.h"
 #include "step_p.h"
 
 #define SG__CHECK_STEPS_MAX 64u
@@ -74,6 +75,7 @@ typedef struct sg__check {
     stepgraph_check *report;
 
     sg__shots shots;
+    sg__constants constants;
     sg__record *records;
     unsigned int start;                        /* The image of the beginning, */
     unsigned int after[SG__CHECK_STEPS_MAX];   /* and those after each step of the first fresh arm; all ones: not made. */
@@ -85,7 +87,6 @@ typedef struct sg__check {
 
     unsigned int fill; /* What outputs and scratch hold at the beginning of this arm. */
     bool unsteady;     /* Some pin differs among fresh launches. */
-    bool first_done;   /* The first fresh arm has run: images after the steps exist. */
     bool bad;          /* Some replay differs in a pin that is steady. */
     bool hung, failed; /* A replay. */
     bool outside;      /* The session's context could not be made current again after a callback. */

@@ -82,7 +82,7 @@ void sg__loop_forget(stepgraph_loop *loop)
     free(loop->deviations);
     loop->deviations = NULL;
     loop->has_images = loop->inputs_changed = false;
-    sg__constants_forget(loop);
+    sg__constants_free(&loop->constants);
     sg__guards_forget(loop);
 }
 
@@ -251,7 +251,7 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
         return status;
     status = sg__guards_save(loop, lane);
     if (status == STEPGRAPH_OK)
-        status = sg__constants_note(loop, lane);
+        status = sg__constants_note(&loop->constants, lane->step);
     sg__leave(loop->session);
     return status;
 }
@@ -515,7 +515,7 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
     if (status == STEPGRAPH_OK)
         status = sg__guards_copy(loop, SG__AFTER, false);
     if (status == STEPGRAPH_OK)
-        status = sg__constants_written(loop, &constant);
+        status = sg__constants_written(&loop->constants, &constant);
     if (status == STEPGRAPH_OK)
         status = sg__loop_agree(loop, SG__ASK_CONSTANT, constant != NULL ? 1 : 0, &worst);
     if (status != STEPGRAPH_OK || worst != 0) {

@@ -3,8 +3,8 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers, loop_constants.c looks at what
- * nobody is to write, and loop_noise.c says what a difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers and loop_noise.c says what a
+ * difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -14,7 +14,7 @@
 #include <stepgraph/tune.h>
 
 #include "check_shot.h"
-#include "memory.h"
+#include "constants.h"
 #include "step_p.h"
 #include "text.h"
 
@@ -155,8 +155,7 @@ struct stepgraph_loop {
     bool inputs_changed; /* A replay left others than the launches. */
     sg__deviation *deviations; /* By item of the images; NULL: nothing deviates. */
 
-    sg__memory constants; /* CONST pins of the graph that is checked. */
-    bool has_constants;
+    sg__constants constants;   /* Of the graph that is checked. */
 
     sg__guards guards;
 
@@ -265,11 +264,6 @@ stepgraph_status sg__noise_add(stepgraph_loop *loop, unsigned int image);
  * writes what its role says that it does not. SIZE_MAX: none. */
 size_t sg__noise_of_graph(const stepgraph_loop *loop);
 size_t sg__noise_written_input(const stepgraph_loop *loop);
-
-/* loop_constants.c: CONST pins of the graph as they are now, before the host's launches; and the first that is another one afterwards, or NULL. */
-stepgraph_status sg__constants_note(stepgraph_loop *loop, const sg__lane *lane);
-stepgraph_status sg__constants_written(stepgraph_loop *loop, const stepgraph_pin **pin_out);
-void sg__constants_forget(stepgraph_loop *loop);
 
 /* loop_guards.c: what a check saves beside pins. With the context current. */
 typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's launches. */

@@ -81,7 +81,7 @@ typedef struct stepgraph_check_config {
  * Before each of these, STATE, FEED and CELL pins are put back bit for bit, and OUTPUT and SCRATCH pins are filled with a pattern that differs
  * from one to the next. Replays run back to back behind a delay, and again with a wait after each; then once more from a state with
  * one flipped byte, and with each input altered. Afterwards all pins but SCRATCH are as before; see #STEPGRAPH_CHECK_ADVANCE. CONST pins are not
- * saved, since no step writes them: one that does is not told, and changes them each time.
+ * saved, since no step writes them; one that does is named after its first step, which has written it once more.
  *
  * None of the runs enters the step's measurements or counts, unless #STEPGRAPH_CHECK_ADVANCE makes them count.
  *
@@ -96,7 +96,8 @@ typedef struct stepgraph_check_config {
  * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_STATE     The step is not READY, a run is open, or a step is recording.
  * @retval STEPGRAPH_ERR_MEMORY    No room for two snapshots; the message has the bytes needed and the limits. Nothing ran.
- * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory of a pin or of the graph is gone, or the module of one of its kernels. Nothing ran then.
+ * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory of a pin or of the graph is gone, or the module of one of its kernels: nothing ran then. Or the step
+ *                                 writes a CONST pin, which is named: it ran once, and all but that pin is as before.
  * @retval STEPGRAPH_ERR_LOST      The fresh launches hang or fault: it is not the replay that is at fault.
  * @return Otherwise what a callback answered.
  *

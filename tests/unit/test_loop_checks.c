@@ -529,6 +529,41 @@ START_TEST(constants_that_the_step_writes_are_named_and_right)
 }
 END_TEST
 
+static stepgraph_status enqueue_scene(void *unused, stepgraph_step *step, uint64_t k)
+{
+    (void)unused, (void)step;
+    scene.run(k);
+    return STEPGRAPH_OK;
+}
+
+static void body_of_scene(void *unused)
+{
+    (void)unused;
+    scene.run(0);
+}
+
+START_TEST(check_by_callbacks_names_constants_and_stops)
+{
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_check *report = NULL;
+    float before[2];
+
+    constant = pin_make(session, STEPGRAPH_ROLE_CONST, 4, "statistics");
+    act(feed_one, run_on_constant, w, constant);
+    zero();
+    feed_one(0);
+    record(step, body_of_scene, NULL);
+    replayed(step, 1);
+    before[0] = pin_float(w);
+    before[1] = pin_float(constant);
+    check.enqueue = enqueue_scene;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(step, &check, &report), "'train' cannot be checked", "writes pin 'statistics'");
+    ck_assert(pin_float(w) == before[0]);
+    ck_assert(pin_float(constant) == before[1] + 1);
+}
+END_TEST
+
 /* ---- rehearsals -------------------------------------------------------------------------------------------------- */
 
 START_TEST(rehearsals_of_a_step_that_writes_inputs_are_refused)
@@ -1016,6 +1051,7 @@ static Suite *make(void)
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
+    tcase_add_test(tc, check_by_callbacks_names_constants_and_stops);
     tcase_add_test(tc, rehearsals_of_a_step_that_writes_inputs_are_refused);
     tcase_add_loop_test(tc, rehearsals_undo_no_more_than_they_did, 0, 3);
     tcase_add_loop_test(beside_turns, nothing_is_replayed_inside_a_turn_that_launches, 0, 2);

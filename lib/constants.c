@@ -1,14 +1,14 @@
-/* Constants in checks: a step that writes one is told before it is done a second time, since nobody could put it back. Hashes are enough for that. */
+#include "constants.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop_p.h"
+#include "step_p.h"
 
 enum { HASH_BEFORE, HASH_AFTER, HASHES };
 
-stepgraph_status sg__constants_note(stepgraph_loop *loop, const sg__lane *lane)
+stepgraph_status sg__constants_note(sg__constants *constants, const stepgraph_step *step)
 {
-    const stepgraph_step *step = lane->step;
     sg__access *accesses = calloc(step->n_used + 1, sizeof *accesses);
     stepgraph_status status = STEPGRAPH_OK;
     size_t n = 0;
@@ -23,24 +23,24 @@ stepgraph_status sg__constants_note(stepgraph_loop *loop, const sg__lane *lane)
         accesses[n++] = (sg__access){.start = pin->address, .bytes = pin->bytes};
     }
     if (status == STEPGRAPH_OK && n > 0) {
-        loop->has_constants = true;
-        status = sg__memory_make(&loop->constants, loop->session, accesses, n, false, 0, HASHES, 0, 0);
+        constants->any = true;
+        status = sg__memory_make(&constants->memory, step->session, accesses, n, false, 0, HASHES, 0, 0);
         if (status == STEPGRAPH_OK)
-            status = sg__memory_hash(&loop->constants, HASH_BEFORE);
+            status = sg__memory_hash(&constants->memory, HASH_BEFORE);
     }
     free(accesses);
     return status;
 }
 
-stepgraph_status sg__constants_written(stepgraph_loop *loop, const stepgraph_pin **pin_out)
+stepgraph_status sg__constants_written(sg__constants *constants, const stepgraph_pin **pin_out)
 {
-    sg__memory *memory = &loop->constants;
+    sg__memory *memory = &constants->memory;
     stepgraph_status status;
     const unsigned char *hits;
     unsigned char *marks;
 
     *pin_out = NULL;
-    if (!loop->has_constants)
+    if (!constants->any)
         return STEPGRAPH_OK;
     marks = malloc(memory->n);
     if (marks == NULL)
@@ -50,20 +50,20 @@ stepgraph_status sg__constants_written(stepgraph_loop *loop, const stepgraph_pin
     if (status == STEPGRAPH_OK)
         status = sg__memory_judge(memory, HASH_AFTER, HASH_BEFORE, marks, SG__RANGE_WRITTEN);
     if (status == STEPGRAPH_OK)
-        status = sg__session_wait(loop->session);
+        status = sg__session_wait(memory->session);
     free(marks);
     if (status != STEPGRAPH_OK || sg__memory_judged(memory).changed == 0)
         return status;
     hits = sg__memory_hits(memory);
     for (size_t i = 0; i < memory->n && *pin_out == NULL; i++)
         if (hits[i] != 0)
-            *pin_out = sg__pin_at(loop->session, memory->ranges[i].a);
+            *pin_out = sg__pin_at(memory->session, memory->ranges[i].a);
     return STEPGRAPH_OK;
 }
 
-void sg__constants_forget(stepgraph_loop *loop)
+void sg__constants_free(sg__constants *constants)
 {
-    if (loop->has_constants)
-        sg__memory_free(&loop->constants);
-    loop->has_constants = false;
+    if (constants->any)
+        sg__memory_free(&constants->memory);
+    constants->any = false;
 }
