@@ -375,7 +375,7 @@ stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgrap
         if (status != STEPGRAPH_OK)
             return status;
     }
-    if (loop->open != 0)
+    if (loop->open != 0 || loop->calling)
         return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': the turn of step %llu is open: call stepgraph_loop_end() first",
                         loop->name, (unsigned long long)loop->k);
 
@@ -404,8 +404,11 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
 
     sg__error_clear();
     loop->open = 0;
-    if (ran && loop->config.rewind != NULL)
+    if (ran && loop->config.rewind != NULL) {
+        loop->calling = true;
         status = loop->config.rewind(loop->config.user, loop->k);
+        loop->calling = false;
+    }
     if (status != STEPGRAPH_OK)
         return sg__fail(status, "loop '%s': the rewind callback for step %llu answered %s (%d)", loop->name,
                         (unsigned long long)loop->k, stepgraph_status_name(status), (int)status);
@@ -748,7 +751,7 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
     sg__error_clear();
     if (loop == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to drop: the loop is NULL");
-    if (loop->open != 0 || loop->retry.set)
+    if (loop->open != 0 || loop->retry.set || loop->calling)
         return sg__fail(STEPGRAPH_ERR_STATE,
                         "loop '%s': the turn of step %llu is open, and its graph cannot be dropped: end or cancel it first",
                         loop->name, (unsigned long long)loop->k);

@@ -20,7 +20,9 @@ stepgraph_status sg__loop_agree(stepgraph_loop *loop, sg__question question, uin
     if (loop->config.agree == NULL)
         return STEPGRAPH_OK;
     sg__error_get(&words); /* Of what was found: the callback may make calls of its own. */
+    loop->calling = true;
     status = loop->config.agree(loop->config.user, loop->k, given, &largest);
+    loop->calling = false;
     if (status != STEPGRAPH_OK)
         return sg__fail(status, "loop '%s': the ranks cannot agree on step %llu: the agree callback answered %s (%d)", loop->name,
                         (unsigned long long)loop->k, stepgraph_status_name(status), (int)status);

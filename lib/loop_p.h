@@ -138,6 +138,7 @@ struct stepgraph_loop {
 
     /* The open turn. */
     uint32_t open; /* Its kind; 0: none is. */
+    bool calling;  /* A callback of the host's runs, in or between its rounds. */
     uint32_t why;
     uint64_t k;
     bool keeps_nothing; /* Of what its step allocates. */

@@ -286,7 +286,7 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop);
  * @param[in] why   A few words for the log and the statistics. NULL: none.
  *
  * @retval STEPGRAPH_OK         No graph of that key lives.
- * @retval STEPGRAPH_ERR_STATE  A turn is open.
+ * @retval STEPGRAPH_ERR_STATE  A turn is open, or a callback of the loop runs.
  * @retval STEPGRAPH_ERR_LOST   The context is gone.
  *
  * @threads{handle} @capture{yes} @waits{stream} @since 0.1

@@ -991,6 +991,7 @@ START_TEST(empty_graphs_are_not_tuned)
 END_TEST
 
 static bool drain_fails;
+static unsigned rewound;
 
 static stepgraph_status drain(void *user)
 {
@@ -1030,6 +1031,40 @@ START_TEST(failed_drain_ends_the_turn)
 }
 END_TEST
 
+static stepgraph_status drop_in_rewind(void *unused, uint64_t k)
+{
+    (void)unused;
+    (void)k;
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL), "is open", "cannot be dropped");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &(stepgraph_turn)STEPGRAPH_TURN_INIT), "is open");
+    rewound++;
+    return STEPGRAPH_OK;
+}
+
+static void run_by_value(uint64_t k)
+{
+    add(w, (float)(k + 1));
+}
+
+/* The third recording would be compared with two that are gone. */
+START_TEST(rewinding_drops_no_graph)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    float right[MOST][2];
+
+    act(NULL, run_by_value, w, NULL);
+    by_hand(14, right);
+    rewound = 0;
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.rewind = drop_in_rewind;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    go(0, 14);
+    check_right(right);
+    ck_assert_uint_gt(rewound, 0);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_SCALAR);
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("loop_checks");
@@ -1065,6 +1100,7 @@ static Suite *make(void)
     tcase_add_test(tc, recording_in_another_context_is_no_hindrance);
     add_controlled_test(tc, empty_graphs_are_not_tuned);
     tcase_add_test(tc, failed_drain_ends_the_turn);
+    tcase_add_test(tc, rewinding_drops_no_graph);
     return suite;
 }
 
