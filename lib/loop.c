@@ -348,7 +348,7 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
         return sg__log_failure(loop->session, status);
     }
 
-    fill_turn(loop, turn, lane, kind, why, !loop->retry.set || loop->retry.feed);
+    fill_turn(loop, turn, lane, kind, why, !loop->retry.set);
     turn->step = step;
     if (loop->unstarted != STEPGRAPH_OK || (kind == STEPGRAPH_TURN_LOOK && loop->look == NULL))
         turn->run = 0;

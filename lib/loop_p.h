@@ -90,7 +90,6 @@ typedef struct sg__retry {
     uint64_t k, key;
     uint32_t kind; /* 0: to be decided as for any turn. */
     uint32_t why;
-    bool feed;
 } sg__retry;
 
 /* Page-locked memory that the graph may use. */

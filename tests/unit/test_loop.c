@@ -469,6 +469,12 @@ static void put(CUdeviceptr address, float value)
     put_bytes(address, &value, sizeof value);
 }
 
+static void drop_moving(void)
+{
+    for (int i = 0; i < 2; i++)
+        device_drop(moving[i]);
+}
+
 static void make_big(float *want, void (*step)(uint64_t), float *elsewhere)
 {
     big_out = pin_make(session, STEPGRAPH_ROLE_OUTPUT, 2 * sizeof(int), "big out");
@@ -679,8 +685,7 @@ START_TEST(nothing_is_recorded_once_more_while_an_address_may_move)
     RUNG(RERECORD, SCALAR);
     TURNS(RECORD, 2);
     TURNS(LOOK, _i); /* Nobody goes on with what that recording allocated. */
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -708,8 +713,7 @@ START_TEST(third_recording_tells_what_is_left_over_beside_an_address)
         RUNG(RERECORD, SCALAR);
     else
         RUNG(REPLAY, NONE);
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -795,8 +799,7 @@ START_TEST(address_of_memory_that_cannot_be_put_back_may_be_left_over)
     ck_assert_uint_eq(stats_now().checks_failed, 0);
     ck_assert_ptr_nonnull(strstr(stepgraph_audit_text(stepgraph_loop_audit(loop, 0)), words[_i]));
     drop_locked();
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -828,8 +831,7 @@ START_TEST(page_locked_memory_that_changes_in_each_step_is_used)
     ck_assert_ptr_nonnull(strstr(stats_now().words, "spread  arg 0 +0"));
     ck_assert_ptr_nonnull(strstr(stats_now().words, "so it is used"));
     drop_locked();
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -859,8 +861,7 @@ START_TEST(page_locked_memory_that_the_host_fills_again_puts_checks_off)
     snprintf(told, sizeof told, "is put off: page-locked memory at 0x%llx", (unsigned long long)(uintptr_t)locked[0]);
     ck_assert_ptr_nonnull(strstr(lines[1], told));
     drop_locked();
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -895,8 +896,7 @@ START_TEST(page_locked_memory_is_looked_at_to_its_last_byte)
     ck_assert_uint_ge(stats_now().checks_failed, _i == 0 ? 0 : 5);
     ck_assert_uint_le(stats_now().checks_failed, _i == 0 ? 0 : 6);
     drop_locked();
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -925,8 +925,7 @@ START_TEST(sampled_checks_that_are_put_off_wait_for_their_next_turn)
     ck_assert_uint_eq(stats.checks_failed + stats.checks, stats.turns[STEPGRAPH_TURN_CHECK]);
     ck_assert_uint_ge(stats.turns[STEPGRAPH_TURN_REPLAY], config.check_every * stats.checks_failed);
     drop_locked();
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -945,8 +944,7 @@ START_TEST(memory_in_doubt_takes_two_copies)
     else
         RUNG(RERECORD, UNREGISTERED);
     ck_assert_uint_eq(stats_now().checks_failed, _i);
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -972,8 +970,7 @@ START_TEST(copy_of_memory_without_a_pin_is_named)
     ck_assert_uint_eq(finding.fault, 1);
     ck_assert_uint_eq(finding.argument, UINT32_MAX);
     ck_assert_uint_eq(finding.before, moving[0]);
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
@@ -1056,8 +1053,7 @@ START_TEST(what_may_be_padding_is_left_to_the_checks)
     TURNS(RECORD, 2);
     TURNS(LOOK, 0);
     ck_assert_uint_eq(stats_now().checks_identical, 6);
-    for (int i = 0; i < 2; i++)
-        device_drop(moving[i]);
+    drop_moving();
 }
 END_TEST
 
