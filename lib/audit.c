@@ -139,6 +139,12 @@ static char *make_text(size_t most, const char *format, va_list arguments)
     return strdup(text);
 }
 
+void sg__finding_tell(sg__finding *finding, const char *text)
+{
+    free(finding->text);
+    finding->text = strdup(text);
+}
+
 void sg__finding_vsay(sg__finding *finding, const char *format, va_list arguments)
 {
     free(finding->text);
@@ -163,7 +169,6 @@ void sg__finding_advise(sg__finding *finding, const char *format, ...)
     finding->advice = finding->advice_made = make_text(sizeof((stepgraph_finding *)0)->advice, format, arguments);
     va_end(arguments);
 }
-
 
 uint64_t sg__audit_clock(void)
 {
@@ -192,17 +197,25 @@ static int by_weight(const void *a, const void *b)
 
 stepgraph_status sg__audit_finish(stepgraph_audit *audit)
 {
-    size_t kept = (size_t)audit->summary.kept;
+    size_t kept = (size_t)audit->summary.kept, n = 0;
+    bool in_order = true;
 
     audit->order = malloc((kept + 1) * sizeof *audit->order);
     if (audit->order == NULL)
         return sg__fail_memory("host", kept * sizeof *audit->order);
     for (size_t i = 0; i < kept; i++) {
-        audit->order[i] = &audit->findings[i];
-        if ((audit->findings[i].text == NULL && audit->findings[i].why == NULL && audit->findings[i].kind != STEPGRAPH_FINDING_CHANGING_SCALAR) || audit->findings[i].advice == NULL)
+        const sg__finding *f = &audit->findings[i];
+        if ((f->text == NULL && f->why == NULL && f->kind != STEPGRAPH_FINDING_CHANGING_SCALAR) || f->advice == NULL)
             return sg__fail_memory("host", sizeof((stepgraph_finding *)0)->text);
     }
-    if (kept > 0)
+    /* They are found in the order of the nodes, mostly. */
+    for (int weight = SG__FAULT; weight >= SG__NOTE; weight--)
+        for (size_t i = 0; i < kept; i++)
+            if (audit->findings[i].weight == (sg__weight)weight)
+                audit->order[n++] = &audit->findings[i];
+    for (size_t i = 1; i < kept && in_order; i++)
+        in_order = by_weight(&audit->order[i - 1], &audit->order[i]) < 0;
+    if (!in_order)
         qsort(audit->order, kept, sizeof *audit->order, by_weight);
     return STEPGRAPH_OK;
 }

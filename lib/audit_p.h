@@ -79,7 +79,8 @@ static inline uint32_t sg__finding_argument(const sg__finding *finding)
     return finding->placed && finding->place == SG__WORD_ARGUMENT ? finding->part : UINT32_MAX;
 }
 
-/* Its text, without the place. */
+/* Its text, without the place: as it is, or printed. */
+void sg__finding_tell(sg__finding *finding, const char *text);
 void sg__finding_say(sg__finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sg__finding_vsay(sg__finding *finding, const char *format, va_list arguments);
 

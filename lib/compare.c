@@ -100,7 +100,7 @@ static stepgraph_status classify_pointer(sg__comparison *c, const sg__change *x)
 /* ---- packed structs ---------------------------------------------------------------------------------------------- */
 
 /* Whether eight bytes at some place of the argument are an address in all recordings, and not the same in all. values: room for them. */
-static bool moves_at(const sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values, sg__change *out)
+static bool moves_at(sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values, sg__change *out)
 {
     sg__graph_difference there = *d;
 
@@ -116,7 +116,7 @@ static bool moves_at(const sg__comparison *c, const sg__graph_difference *d, uin
 }
 
 /* The address that a word of a packed struct is a part of: at a multiple of 4, if there is one. */
-static bool find_packed(const sg__comparison *c, const sg__graph_difference *d, uint64_t *values, sg__change *out)
+static bool find_packed(sg__comparison *c, const sg__graph_difference *d, uint64_t *values, sg__change *out)
 {
     const uint32_t first = d->offset > 7 ? d->offset - 7 : 0, last = d->offset + d->bytes - 1;
 
@@ -213,7 +213,7 @@ static stepgraph_status classify(void *user, const sg__graph_difference *d)
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 /* Commits keep their addresses in lists of their own, in the order of the calls. */
-static stepgraph_status compare_sources(const sg__comparison *c)
+static stepgraph_status compare_sources(sg__comparison *c)
 {
     stepgraph_status status = STEPGRAPH_OK;
 

@@ -6,15 +6,24 @@
 /* A mark of a number: it is of the host's memory. */
 enum { YES = 1 };
 
-sg__place sg__compare_place(const sg__comparison *c, size_t g, CUdeviceptr address)
+static sg__place look_for(const stepgraph_step *step, CUdeviceptr address)
 {
-    stepgraph_session *session = c->steps[g]->session;
-    size_t pin = sg__extents_find(session, address);
+    size_t pin = sg__extents_find(step->session, address);
 
-    return pin < session->n_pins ? (sg__place){.where = SG__IN_PIN, .pin = pin} : sg__resolve_outside(c->steps[g], address);
+    return pin < step->session->n_pins ? (sg__place){.where = SG__IN_PIN, .pin = pin} : sg__resolve_outside(step, address);
 }
 
-bool sg__compare_is_known(const sg__comparison *c, size_t g, uint64_t value)
+sg__place sg__compare_place(sg__comparison *c, size_t g, CUdeviceptr address)
+{
+    const size_t slots = sizeof c->places / sizeof *c->places;
+    sg__found *found = &c->places[((address + g) * 0x9e3779b97f4a7c15ull >> 32) % slots];
+
+    if (found->address != address || found->g != g || address == 0)
+        *found = (sg__found){.address = address, .g = g, .place = look_for(c->steps[g], address)};
+    return found->place;
+}
+
+bool sg__compare_is_known(sg__comparison *c, size_t g, uint64_t value)
 {
     return sg__compare_like_address(value) && sg__compare_place(c, g, value).where != SG__NOWHERE;
 }
@@ -30,15 +39,13 @@ static bool same_in_graph(const sg__graph *a, CUdeviceptr before, const sg__grap
 
 bool sg__compare_is_the_same(const sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after)
 {
-    sg__where a, b;
+    sg__where where;
 
     if (before == after)
         return true;
-    a = sg__compare_place(c, 0, before).where;
-    if (a != SG__IN_GRAPH && a != SG__IN_TABLE)
-        return false;
-    b = sg__compare_place(c, g, after).where;
-    return a == b && (a == SG__IN_TABLE || same_in_graph(&c->steps[0]->read, before, &c->steps[g]->read, after));
+    where = sg__resolve_recorded(c->steps[0], before);
+    return where != SG__NOWHERE && where == sg__resolve_recorded(c->steps[g], after) &&
+           (where == SG__IN_TABLE || same_in_graph(&c->steps[0]->read, before, &c->steps[g]->read, after));
 }
 
 bool sg__compare_moves(const sg__comparison *c, const sg__graph_difference *d, sg__change *out)

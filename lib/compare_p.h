@@ -9,6 +9,13 @@
 
 #include "audit_p.h"
 
+/* Where an address of recording g was found. */
+typedef struct sg__found {
+    CUdeviceptr address; /* 0: nothing yet. */
+    size_t g;
+    sg__place place;
+} sg__found;
+
 typedef struct sg__comparison {
     const stepgraph_step **steps; /* Recordings of step k, then those of step k + 1. */
     size_t n_a, n;
@@ -16,6 +23,7 @@ typedef struct sg__comparison {
     stepgraph_audit *audit;
     sg__host_memory host;
     sg__values addresses, halves; /* What is known of numbers: of the host's memory, or not. */
+    sg__found places[128];        /* Of them, the last that were looked for: each word is asked about several times. */
     bool bytes;                   /* Addresses may stand anywhere in an argument. */
     struct {
         uint32_t node, argument, offset;
@@ -88,8 +96,8 @@ bool sg__compare_is_told_by_step(const sg__comparison *c, const sg__graph_differ
 
 /* ---- compare_addresses.c ----------------------------------------------------------------------------------------- */
 
-/* As sg__resolve(), for a recording, and quick: each word that differs is asked about several times. */
-sg__place sg__compare_place(const sg__comparison *c, size_t g, CUdeviceptr address);
+/* As sg__resolve(), for a recording, and quick. */
+sg__place sg__compare_place(sg__comparison *c, size_t g, CUdeviceptr address);
 
 /* A null pointer may become a real one; other small numbers are no addresses. */
 static inline bool sg__compare_like_address(uint64_t value)
@@ -97,7 +105,7 @@ static inline bool sg__compare_like_address(uint64_t value)
     return value == 0 || (value >= 0x10000 && value < (uint64_t)1 << 57);
 }
 
-bool sg__compare_is_known(const sg__comparison *c, size_t g, uint64_t value);
+bool sg__compare_is_known(sg__comparison *c, size_t g, uint64_t value);
 
 /* A library's workspace that the graph allocates, and our own lists, stand elsewhere in each recording. */
 bool sg__compare_is_the_same(const sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after);
@@ -125,10 +133,10 @@ stepgraph_status sg__compare_say_no_value(const sg__comparison *c, const sg__cha
 /* A counter that was left over, by all that shows. */
 stepgraph_status sg__compare_say_counter(const sg__comparison *c, const sg__change *x);
 
-stepgraph_status sg__compare_say_pointer(const sg__comparison *c, const sg__change *x);
+stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *x);
 stepgraph_status sg__compare_say_topology(const sg__comparison *c, uint32_t node, const char *text);
 
 /* Commit `index` reads from another address in recording g than in the first. */
-stepgraph_status sg__compare_say_source(const sg__comparison *c, size_t index, size_t g);
+stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g);
 
 #endif

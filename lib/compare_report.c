@@ -1,6 +1,7 @@
 /* Findings of a comparison: what a difference is called, how grave it is, and what to do about it. */
 #include "arena_p.h"
 #include "compare_p.h"
+#include "line.h"
 
 #define FEED_IT "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
 #define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
@@ -95,7 +96,7 @@ static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
  * than the next step would. Not so a block that is known to be older than its recording. */
-static const stepgraph_pin *shared_scratch(const sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
+static const stepgraph_pin *shared_scratch(sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     sg__place a = sg__compare_place(c, 0, before), b = sg__compare_place(c, g, after);
@@ -119,13 +120,33 @@ static void advise(const sg__comparison *c, sg__finding *f, const stepgraph_pin 
         f->advice = otherwise;
 }
 
-stepgraph_status sg__compare_say_pointer(const sg__comparison *c, const sg__change *x)
+/* What stood at an address: "0x7f00 (state 'w')". */
+static void add_address(sg__line *line, const stepgraph_step *step, CUdeviceptr address, uint32_t node)
+{
+    char what[160];
+
+    sg__describe_address(step, address, node, what, sizeof what);
+    sg__line_address(line, address);
+    sg__line_add(line, " (");
+    sg__line_add(line, what);
+    sg__line_add(line, ")");
+}
+
+static void add_move(sg__line *line, const sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
+{
+    add_address(line, c->steps[0], before, node);
+    sg__line_add(line, " -> ");
+    add_address(line, c->steps[g], after, node);
+}
+
+stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *x)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
     const stepgraph_pin *scratch = shared_scratch(c, x->before, x->other, x->after, x->d->node);
     const bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
     sg__weight weight = scratch != NULL || allowed ? SG__NOTE : sg__compare_weight(c, x->d);
-    char before[160], after[160];
+    char text[512];
+    sg__line line = sg__line_begin(text, sizeof text);
     stepgraph_status status;
     sg__finding *f;
 
@@ -134,10 +155,9 @@ stepgraph_status sg__compare_say_pointer(const sg__comparison *c, const sg__chan
     status = begin(c, STEPGRAPH_FINDING_MOVED_POINTER, weight, x, &f);
     if (f == NULL)
         return status;
-    sg__describe_address(one, x->before, x->d->node, before, sizeof before);
-    sg__describe_address(other, x->after, x->d->node, after, sizeof after);
-    sg__finding_say(f, "moved pointer   0x%llx (%s) -> 0x%llx (%s)", (unsigned long long)x->before, before,
-             (unsigned long long)x->after, after);
+    sg__line_add(&line, "moved pointer   ");
+    add_move(&line, c, x->before, x->other, x->after, x->d->node);
+    sg__finding_tell(f, text);
     advise(c, f, scratch,
            weight == SG__DOUBTFUL
                ? "pin what it is, or note the blocks of the host's pool" IN_DOUBT
@@ -161,12 +181,13 @@ stepgraph_status sg__compare_say_topology(const sg__comparison *c, uint32_t node
     return status;
 }
 
-stepgraph_status sg__compare_say_source(const sg__comparison *c, size_t index, size_t g)
+stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
     const stepgraph_pin *scratch = shared_scratch(c, before, g, after, SG__NO_NODE);
-    char was[160], is[160];
+    char text[640];
+    sg__line line = sg__line_begin(text, sizeof text);
     stepgraph_status status;
     sg__finding *f;
 
@@ -176,10 +197,11 @@ stepgraph_status sg__compare_say_source(const sg__comparison *c, size_t index, s
     f->bytes = 8;
     f->before = before;
     f->after = after;
-    sg__describe_address(one, before, SG__NO_NODE, was, sizeof was);
-    sg__describe_address(other, after, SG__NO_NODE, is, sizeof is);
-    sg__finding_say(f, "the commit of pin '%s'   moved pointer   its new value at 0x%llx (%s) -> 0x%llx (%s)",
-             one->sources[index].pin->name, before, was, after, is);
+    sg__line_add(&line, "the commit of pin '");
+    sg__line_add(&line, one->sources[index].pin->name);
+    sg__line_add(&line, "'   moved pointer   its new value at ");
+    add_move(&line, c, before, g, after, SG__NO_NODE);
+    sg__finding_tell(f, text);
     advise(c, f, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
     return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena_p.h"
+#include "line.h"
 #include "pin_p.h"
 #include "room.h"
 #include "step_p.h"
@@ -28,8 +29,11 @@ static size_t find(const sg__allocations *list, CUdeviceptr address)
 
 const sg__allocation *sg__allocation_at(const sg__allocations *list, CUdeviceptr address)
 {
-    size_t index = find(list, address);
+    size_t index;
 
+    if (list->n == 0 || address < list->items[0].start) /* Most numbers that are none. */
+        return NULL;
+    index = find(list, address);
     return index < list->n && list->items[index].start <= address ? &list->items[index] : NULL;
 }
 
@@ -215,15 +219,20 @@ static bool owned_by_graph(const stepgraph_step *step, CUdeviceptr address)
     return false;
 }
 
+sg__where sg__resolve_recorded(const stepgraph_step *step, CUdeviceptr address)
+{
+    if (owned_by_graph(step, address))
+        return SG__IN_GRAPH;
+    return sg__table_holds(step->tables, address) ? SG__IN_TABLE : SG__NOWHERE;
+}
+
 sg__place sg__resolve_outside(const stepgraph_step *step, CUdeviceptr address)
 {
-    sg__place place = {.where = SG__NOWHERE};
+    sg__place place = {.where = sg__resolve_recorded(step, address)};
 
-    if (owned_by_graph(step, address))
-        place.where = SG__IN_GRAPH;
-    else if (sg__table_holds(step->tables, address))
-        place.where = SG__IN_TABLE;
-    else if (sg__allocation_at(&step->session->own, address) != NULL)
+    if (place.where != SG__NOWHERE)
+        return place;
+    if (sg__allocation_at(&step->session->own, address) != NULL)
         place.where = SG__IN_OWN;
     else if ((place.allocation = sg__allocation_at(&step->allocations, address)) != NULL)
         place.where = SG__IN_ALLOCATION;
@@ -260,85 +269,102 @@ const char *sg__role_name(stepgraph_role role)
     return names[role];
 }
 
-/* node as it is numbered among the nodes that were recorded. */
-static void describe_pin(const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
+static void say_pin(sg__line *line, const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node)
 {
+    /* Blocks know nodes as they are numbered among those that were recorded. */
+    const uint32_t top = node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE;
+    CUdeviceptr start = pin->address;
+    bool in_block = false;
     sg__block block;
 
-    if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, node, &block) && block.label[0] != '\0') {
-        snprintf(text, bytes, "block '%s' of scratch '%s' + %llu", block.label, pin->name, address - block.start);
-        return;
+    if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, top, &block) && block.label[0] != '\0') {
+        sg__line_add(line, "block '");
+        sg__line_add(line, block.label);
+        sg__line_add(line, "' of ");
+        start = block.start;
+        in_block = true;
     }
-    if (address == pin->address)
-        snprintf(text, bytes, "%s '%s'", sg__role_name(pin->role), pin->name);
-    else
-        snprintf(text, bytes, "%s '%s' + %llu", sg__role_name(pin->role), pin->name, address - pin->address);
-}
-
-/* An allocator of the host's may have many blocks in one allocation: "+4096 in ", or nothing at its beginning. */
-static const char *within(const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
-{
-    text[0] = '\0';
-    if (address != allocation->start)
-        snprintf(text, bytes, "+%llu in ", (unsigned long long)(address - allocation->start));
-    return text;
+    sg__line_add(line, sg__role_name(pin->role));
+    sg__line_add(line, " '");
+    sg__line_add(line, pin->name);
+    sg__line_add(line, "'");
+    if (address == start && !in_block)
+        return;
+    sg__line_add(line, " + ");
+    sg__line_number(line, address - start);
 }
 
 /* An address right behind a pin may be meant as its end. */
-static const char *behind_pin(const stepgraph_session *session, CUdeviceptr address, char *text, size_t bytes)
+static void say_what_is_before(sg__line *line, const stepgraph_session *session, CUdeviceptr address)
 {
     const stepgraph_pin *before = sg__pin_at(session, address - 1);
 
-    text[0] = '\0';
-    if (before != NULL)
-        snprintf(text, bytes, ", right behind pin '%.80s'", before->name);
-    return text;
+    if (before == NULL)
+        return;
+    sg__line_add(line, ", right behind pin '");
+    sg__line_add(line, before->name);
+    sg__line_add(line, "'");
 }
 
-static void describe_allocation(const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address, char *text, size_t bytes)
+/* An allocator of the host's may have many blocks in one allocation. */
+static void say_allocation(sg__line *line, const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address)
 {
-    char offset[32], behind[112];
-    unsigned long long size = allocation->bytes;
+    if (address != allocation->start) {
+        sg__line_add(line, "+");
+        sg__line_number(line, address - allocation->start);
+        sg__line_add(line, " in ");
+    }
+    sg__line_number(line, allocation->bytes);
+    if (allocation->pool) {
+        sg__line_add(line, " bytes of a memory pool, which cannot be verified");
+    } else if (allocation->type == CU_MEMORYTYPE_HOST) {
+        sg__line_add(line, " bytes of page-locked host memory");
+    } else if (allocation->device != session->device) {
+        sg__line_add(line, " bytes of device ");
+        sg__line_number(line, (uint64_t)allocation->device);
+    } else {
+        sg__line_add(line, " bytes that no pin covers");
+        say_what_is_before(line, session, address);
+    }
+}
 
-    within(allocation, address, offset, sizeof offset);
-    if (allocation->pool)
-        snprintf(text, bytes, "%s%llu bytes of a memory pool, which cannot be verified", offset, size);
-    else if (allocation->type == CU_MEMORYTYPE_HOST)
-        snprintf(text, bytes, "%s%llu bytes of page-locked host memory", offset, size);
-    else if (allocation->device != session->device)
-        snprintf(text, bytes, "%s%llu bytes of device %d", offset, size, allocation->device);
-    else
-        snprintf(text, bytes, "%s%llu bytes that no pin covers%s", offset, size, behind_pin(session, address, behind, sizeof behind));
+static void say_unregistered(sg__line *line, const stepgraph_session *session, const sg__allocation *allocation, CUdeviceptr address)
+{
+    const stepgraph_pin *former = sg__former_state(session, address);
+
+    if (former == NULL) {
+        say_allocation(line, session, allocation, address);
+        return;
+    }
+    sg__line_add(line, "state '");
+    sg__line_add(line, former->name);
+    sg__line_add(line, "' before it was pinned");
 }
 
 void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes)
 {
     const stepgraph_session *session = step->session;
     sg__place place = sg__resolve(step, address);
-    const stepgraph_pin *former;
+    sg__line line = sg__line_begin(text, bytes);
 
     switch (place.where) {
     case SG__IN_PIN:
-        describe_pin(step, session->pins[place.pin], address, node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE, text, bytes);
+        say_pin(&line, step, session->pins[place.pin], address, node);
         return;
     case SG__IN_GRAPH:
-        snprintf(text, bytes, "memory of the graph's own");
+        sg__line_add(&line, "memory of the graph's own");
         return;
     case SG__IN_TABLE:
-        snprintf(text, bytes, "a list of commits");
+        sg__line_add(&line, "a list of commits");
         return;
     case SG__IN_OWN:
-        snprintf(text, bytes, "memory of the library's own");
+        sg__line_add(&line, "memory of the library's own");
         return;
     case SG__IN_ALLOCATION:
-        former = sg__former_state(session, address);
-        if (former != NULL)
-            snprintf(text, bytes, "state '%s' before it was pinned", former->name);
-        else
-            describe_allocation(session, place.allocation, address, text, bytes);
+        say_unregistered(&line, session, place.allocation, address);
         return;
     case SG__NOWHERE:
-        snprintf(text, bytes, "unknown memory");
+        sg__line_add(&line, "unknown memory");
         return;
     }
 }

@@ -45,6 +45,9 @@ sg__place sg__resolve(const struct stepgraph_step *step, CUdeviceptr address);
 /* The same for an address that is known to be in no pin. */
 sg__place sg__resolve_outside(const struct stepgraph_step *step, CUdeviceptr address);
 
+/* Whether each recording has that memory of its own: SG__IN_GRAPH, SG__IN_TABLE, or SG__NOWHERE. */
+sg__where sg__resolve_recorded(const struct stepgraph_step *step, CUdeviceptr address);
+
 /* "state", "feed", ... */
 const char *sg__role_name(stepgraph_role role);
 

@@ -65,16 +65,33 @@ static stepgraph_status compare_rows(comparison *c, const word_of *words, size_t
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* Most of a large struct is the same, a line of the processor's cache at a time. */
-enum { STRIDE = 64 };
+/* A struct is looked at by lines of the processor's cache. */
+enum { LINE = 8 };
 
 static bool is_same(const comparison *c, size_t at)
 {
     size_t g = 1;
 
-    while (g < c->n && memcmp(c->pieces[g] + at, c->pieces[0] + at, STRIDE) == 0)
+    while (g < c->n && memcmp(c->pieces[g] + at, c->pieces[0] + at, 8 * LINE) == 0)
         g++;
     return g == c->n;
+}
+
+/* Which of the words of a line, at most LINE, are not the same in all graphs: a bit for each. */
+static unsigned unlike_words(const comparison *c, size_t at, size_t words)
+{
+    uint64_t first, other;
+    unsigned found = 0;
+
+    if (words == LINE && is_same(c, at)) /* Most lines are. */
+        return 0;
+    for (size_t g = 1; g < c->n; g++)
+        for (size_t i = 0; i < words; i++) {
+            memcpy(&first, c->pieces[0] + at + 8 * i, 8);
+            memcpy(&other, c->pieces[g] + at + 8 * i, 8);
+            found |= (unsigned)(other != first) << i;
+        }
+    return found;
 }
 
 /* One argument of all graphs, from c->pieces: as 8-byte words, and what is left at its end. */
@@ -82,29 +99,17 @@ static stepgraph_status compare_argument(comparison *c, uint32_t index, size_t b
 {
     const size_t n = c->n;
     stepgraph_status status = STEPGRAPH_OK;
-    size_t g = 1, at = 0;
+    size_t at = 0;
 
     c->bytes += bytes;
-    while (g < n && memcmp(c->pieces[g], c->pieces[0], bytes) == 0)
-        g++;
-    if (g == n)
-        return STEPGRAPH_OK;
-    while (at + 8 <= bytes && status == STEPGRAPH_OK) {
-        uint64_t first, word, unlike = 0;
-        if (at + STRIDE <= bytes && is_same(c, at)) {
-            at += STRIDE;
-            continue;
+    for (size_t words; (words = (bytes - at) / 8) > 0; at += 8 * words) {
+        words = words < LINE ? words : LINE;
+        for (unsigned unlike = unlike_words(c, at, words); unlike != 0 && status == STEPGRAPH_OK; unlike &= unlike - 1) {
+            const size_t word = at + 8 * (size_t)__builtin_ctz(unlike);
+            for (size_t k = 0; k < n; k++)
+                memcpy(&c->values[k], c->pieces[k] + word, 8);
+            status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)word, 8, bytes);
         }
-        memcpy(&first, c->pieces[0] + at, 8);
-        for (size_t k = 1; k < n; k++) {
-            memcpy(&word, c->pieces[k] + at, 8);
-            unlike |= word ^ first;
-        }
-        for (size_t k = 0; k < n && unlike != 0; k++)
-            memcpy(&c->values[k], c->pieces[k] + at, 8);
-        if (unlike != 0)
-            status = differ(c, SG__WORD_ARGUMENT, index, (uint32_t)at, 8, bytes);
-        at += 8;
     }
     if (at == bytes || status != STEPGRAPH_OK)
         return status;

@@ -706,3 +706,17 @@ void bench_unset(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsig
         CU(LaunchKernel(big ? kernels.big4096 : kernels.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }
+
+void bench_moved(CUstream on, CUdeviceptr p, CUdeviceptr memory, unsigned n, unsigned recording)
+{
+    static uint64_t words[BENCH_PART / 8 + 1];
+
+    (void)p;
+    for (unsigned i = 0; i < n; i++) {
+        CUdeviceptr operand = memory + ((size_t)recording * n + i) * BENCH_MOVED_BYTES;
+        void *arguments[] = { &operand, words };
+        words[1] = operand + BENCH_MOVED_BYTES / 4;
+        words[2] = operand + BENCH_MOVED_BYTES / 2;
+        CU(LaunchKernel(kernels.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+    }
+}

@@ -117,6 +117,11 @@ void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, u
 /* The same, but of each third node 4,088 bytes with nine words that nobody has set, others in each recording, and of the others 604 with one. */
 void bench_unset(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsigned recording);
 
+/* Nodes of 604 bytes with three addresses each, in memory from an address on, all of them others in each recording: a step that makes its parameters
+ * anew. */
+enum { BENCH_MOVED_BYTES = 1024 }; /* For each node and recording. */
+void bench_moved(CUstream on, CUdeviceptr p, CUdeviceptr memory, unsigned n, unsigned recording);
+
 /* prepare, capture, n launches, end. */
 void bench_record(stepgraph_step *step, CUdeviceptr p, unsigned n);
 

@@ -127,11 +127,14 @@ static double raw_of_framework(void *user)
     return (bench_now_us() - start) / (double)f->n;
 }
 
-static void measure_framework(size_t n, void (*enqueue)(CUstream, CUdeviceptr, CUdeviceptr, unsigned, unsigned), const char *series, const char *what)
+/* registered: the memory that it uses beside its parameters is pinned. */
+static void measure_framework(size_t n, void (*enqueue)(CUstream, CUdeviceptr, CUdeviceptr, unsigned, unsigned), bool registered, const char *series,
+                              const char *what)
 {
     enum { MAPPINGS = 4000, PAGE = 4096 };
     unsigned char *mappings = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct framework f = { .n = n };
+    CUdeviceptr memory = 0;
     bench_pair pair;
 
     for (size_t i = 0; mappings != MAP_FAILED && i < MAPPINGS; i += 2) /* Neighbours that differ are mappings of their own. */
@@ -141,12 +144,14 @@ static void measure_framework(size_t n, void (*enqueue)(CUstream, CUdeviceptr, C
         snprintf(name, sizeof name, "parameter %u", i);
         f.parameters[i] = bench_pin(session, STEPGRAPH_ROLE_STATE, 0, 4096, name);
     }
+    if (!registered)
+        CU(MemAlloc(&memory, 6 * n * BENCH_MOVED_BYTES));
     f.scratch = bench_pin(session, STEPGRAPH_ROLE_SCRATCH, 0, BENCH_LEFT_OVER_BYTES, "scratch");
     for (unsigned i = 0; i < 6; i++) {
-        f.steps[i] = bench_step(session, "framework", 0);
+        f.steps[i] = bench_step(session, "framework", registered ? 0 : STEPGRAPH_STEP_ALLOW_UNREGISTERED);
         OK(stepgraph_step_prepare(f.steps[i]));
         OK(stepgraph_step_capture(f.steps[i]));
-        enqueue(stream, stepgraph_pin_address(f.parameters[0]), stepgraph_pin_address(f.scratch), (unsigned)n, i);
+        enqueue(stream, stepgraph_pin_address(f.parameters[0]), registered ? stepgraph_pin_address(f.scratch) : memory, (unsigned)n, i);
         OK(stepgraph_step_end(f.steps[i]));
         f.nodes[i] = nodes_of(f.steps[i], n);
     }
@@ -161,6 +166,8 @@ static void measure_framework(size_t n, void (*enqueue)(CUstream, CUdeviceptr, C
         stepgraph_step_destroy(f.steps[i]);
     }
     OK(stepgraph_pin_destroy(f.scratch));
+    if (!registered)
+        CU(MemFree(memory));
     for (unsigned i = PARAMETERS; i-- > 0;)
         OK(stepgraph_pin_destroy(f.parameters[i]));
     if (mappings != MAP_FAILED)
@@ -209,8 +216,9 @@ static void measure(void)
                   "per node, four of 500 of %zu bytes / reading all", bytes[i]);
         drop(&c);
     }
-    measure_framework(400, bench_left_over, "compare steps of a framework", "of a framework");
-    measure_framework(180, bench_unset, "compare steps with unset bytes", "with unset bytes");
+    measure_framework(400, bench_left_over, true, "compare steps of a framework", "of a framework");
+    measure_framework(180, bench_unset, true, "compare steps with unset bytes", "with unset bytes");
+    measure_framework(140, bench_moved, false, "compare steps with moved memory", "with moved memory");
 }
 
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
