@@ -203,7 +203,7 @@ static stepgraph_status take(void *user, const sg__operand *operand)
 static stepgraph_status take_commit(survey *s, const sg__graph_node *node)
 {
     const sg__driver *driver = s->step->session->driver;
-    CUDA_KERNEL_NODE_PARAMS params = {0};
+    CUDA_KERNEL_NODE_PARAMS_v1 params = {0};
     stepgraph_status status;
     const sg__slice *list;
     CUdeviceptr table;

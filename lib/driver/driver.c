@@ -33,18 +33,23 @@ static stepgraph_status resolve(sg__driver *driver)
 {
     void *function;
 
-#define SG__OPTIONAL(name, entry_version, params)                        \
-    function = sg__driver_symbol(driver, "cu" #name, entry_version);     \
-    memcpy(&driver->name, &function, sizeof function);
-#define SG__REQUIRED(name, entry_version, params)                                                                          \
-    SG__OPTIONAL(name, entry_version, params)                                                                              \
+#define SG__FIND(field, name, entry_version)                         \
+    function = sg__driver_symbol(driver, "cu" #name, entry_version); \
+    memcpy(&driver->field, &function, sizeof function);
+#define SG__OPTIONAL(name, entry_version, params) SG__FIND(name, name, entry_version)
+#define SG__FORM(field, name, entry_version, params)                                                                        \
+    SG__FIND(field, name, entry_version)                                                                                   \
     if (function == NULL)                                                                                                  \
         return sg__fail(STEPGRAPH_ERR_NO_DRIVER, "the driver '%s' (version %d.%d) lacks cu" #name ", which every driver from %d.%d on has", \
                         driver->path, driver->version / 1000, driver->version % 1000 / 10, SG__DRIVER_OLDEST / 1000,       \
                         SG__DRIVER_OLDEST % 1000 / 10);
+#define SG__REQUIRED(name, entry_version, params) SG__FORM(name, name, entry_version, params)
     SG__DRIVER_ENTRIES(SG__REQUIRED, SG__OPTIONAL)
+    SG__DRIVER_FORMS(SG__FORM)
 #undef SG__REQUIRED
+#undef SG__FORM
 #undef SG__OPTIONAL
+#undef SG__FIND
     return STEPGRAPH_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "layout.h"
 
 typedef struct sg__arguments {
-    CUDA_KERNEL_NODE_PARAMS params; /* What it points to belongs to the node and must not be written. */
+    CUDA_KERNEL_NODE_PARAMS_v1 params; /* What it points to belongs to the node and must not be written. */
     const sg__layout *layout;
     const unsigned char *packed;
     size_t packed_bytes;

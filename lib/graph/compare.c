@@ -187,7 +187,7 @@ static stepgraph_status compare_kernels(comparison *c, size_t node)
     if (status != STEPGRAPH_OK)
         return status;
     for (size_t g = 0; g < c->n; g++) {
-        CUDA_KERNEL_NODE_PARAMS *x = &c->arguments[g].params;
+        CUDA_KERNEL_NODE_PARAMS_v1 *x = &c->arguments[g].params;
         const size_t like = like_of(c, g, node);
         if (like < g) { /* Recordings of one step are mostly alike: one question for them. */
             *x = c->arguments[like].params;

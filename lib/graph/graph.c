@@ -25,7 +25,7 @@ static uint64_t print_add(uint64_t print, uint64_t one, uint64_t other)
     return (uint64_t)both ^ (uint64_t)(both >> 64);
 }
 
-static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS *params)
+static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
     const uint64_t words[] = {(uintptr_t)params->func, params->gridDimX | (uint64_t)params->gridDimY << 32,
                               params->gridDimZ | (uint64_t)params->blockDimX << 32, params->blockDimY | (uint64_t)params->blockDimZ << 32};

@@ -279,7 +279,7 @@ const char *sg__node_name(const sg__graph_node *node)
 
 const char *sg__graph_handle_kind(const sg__driver *driver, CUgraphNode handle, sg__name **name_out)
 {
-    CUDA_KERNEL_NODE_PARAMS params;
+    CUDA_KERNEL_NODE_PARAMS_v1 params;
     CUgraphNodeType type;
 
     *name_out = NULL;

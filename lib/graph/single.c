@@ -35,7 +35,7 @@ static stepgraph_status add(const sg__driver *driver, CUcontext context, CUgraph
     switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
         memset(&kernel, 0, sizeof kernel);
-        SG__CU(driver, GraphKernelNodeGetParams, node, &kernel);
+        SG__CU(driver, GraphKernelNodeGetParams_v2, node, &kernel);
         SG__CU(driver, GraphAddKernelNode, &added, graph, NULL, 0, &kernel);
         SG__CU(driver, GraphKernelNodeCopyAttributes, added, node);
         break;

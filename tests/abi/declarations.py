@@ -20,13 +20,15 @@ SIGNATURES = r"""
 #include "entries.h"
 @STUBS@
 
-#define ENTRY(name, version, params) \
+#define FORM(field, name, version, params) \
     printf("cu" #name " %d%s\n", version, \
            __builtin_types_compatible_p(PFN_cu##name##_v##version, CUresult(*) params) ? "" : " differs: " #params);
+#define ENTRY(name, version, params) FORM(name, name, version, params)
 
 int main(void)
 {
     SG__DRIVER_ENTRIES(ENTRY, ENTRY)
+    SG__DRIVER_FORMS(FORM)
     return 0;
 }
 """
@@ -54,7 +56,7 @@ def versions():
     with open(os.path.join(include, "cudaTypedefs.h"), encoding="utf-8", errors="replace") as f:
         known = re.findall(r"\(CUDAAPI \*PFN_cu(\w+)_v(\d+)\)", f.read())
     with open(os.path.join(driver, "entries.h"), encoding="utf-8") as f:
-        named = re.findall(r"(?:REQUIRED|OPTIONAL)\((\w+), (\d+)", f.read())
+        named = re.findall(r"(?:REQUIRED|OPTIONAL|FORM)\((?:\w+, )?(\w+), (\d+)", f.read())
     for name, version in named:
         if (name, version) not in known:
             there = [other for entry, other in known if entry == name]

@@ -14,6 +14,10 @@
 
 struct bench_driver cu;
 struct bench_kernels kernels;
+/* The same kernels as the runtime launches them, by handles that are no context's: the steps of frameworks are made of those. */
+static struct {
+    CUkernel part604, big4096;
+} as_runtime;
 stepgraph_session *session;
 CUstream stream;
 bool bench_software;
@@ -317,6 +321,7 @@ static bool start(const char *name)
 {
     stepgraph_error_info why = STEPGRAPH_ERROR_INFO_INIT;
     CUmodule module;
+    void *library;
 
     program = name;
     if (stepgraph_session_open(NULL, &session) != STEPGRAPH_OK) {
@@ -341,7 +346,10 @@ static bool start(const char *name)
     X(nop)
     X(inc) X(axpb) X(update) X(addn) X(part604) X(big4096)
 #undef X
-        return true;
+    CU(LibraryLoadData(&library, bench_kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+    CU(LibraryGetKernel(&as_runtime.part604, library, "part604"));
+    CU(LibraryGetKernel(&as_runtime.big4096, library, "big4096"));
+    return true;
 }
 
 static bool work_start(void);
@@ -518,7 +526,7 @@ void bench_left_over(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, u
         const size_t bytes = i % 8 == 7 ? BENCH_BIG : BENCH_PART, n_words = (bytes + 7) / 8;
         for (size_t at = 0; at < n_words; at++)
             words[at] = at < n_words / 4 ? word_of(p, at, 0) : numbers[scatter((uint32_t)at << 16 | scatter(i) % 16) % NUMBERS];
-        CU(LaunchKernel(bytes == BENCH_PART ? kernels.part604 : kernels.big4096, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+        CU(LaunchKernel((CUfunction)(bytes == BENCH_PART ? as_runtime.part604 : as_runtime.big4096), 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }
 
@@ -703,7 +711,7 @@ void bench_unset(CUstream on, CUdeviceptr p, CUdeviceptr pool, unsigned n, unsig
             words[at] = word_of(p, at, 0);
         for (unsigned w = 0; w < (big ? 9u : 1u); w++) /* As many as in a step of PyTorch's. */
             words[20 + 5 * w] = number_unset(heap, stack, i % 20 * 16 + w, recording);
-        CU(LaunchKernel(big ? kernels.big4096 : kernels.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+        CU(LaunchKernel((CUfunction)(big ? as_runtime.big4096 : as_runtime.part604), 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }
 
@@ -717,6 +725,6 @@ void bench_moved(CUstream on, CUdeviceptr p, CUdeviceptr memory, unsigned n, uns
         void *arguments[] = { &operand, words };
         words[1] = operand + BENCH_MOVED_BYTES / 4;
         words[2] = operand + BENCH_MOVED_BYTES / 2;
-        CU(LaunchKernel(kernels.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
+        CU(LaunchKernel((CUfunction)as_runtime.part604, 1, 1, 1, 1, 1, 1, 0, on, arguments, NULL));
     }
 }

@@ -46,10 +46,12 @@
     X(ModuleLoadData, 2000, (CUmodule *, const void *))                                                                  \
     X(ModuleGetFunction, 2000, (CUfunction *, CUmodule, const char *))                                                   \
     X(ModuleUnload, 2000, (CUmodule))                                                                                    \
+    X(LibraryLoadData, 12000, (void **, const void *, int *, void **, unsigned, int *, void **, unsigned))               \
+    X(LibraryGetKernel, 12000, (CUkernel *, void *, const char *))                                                       \
     X(LaunchKernel, 4000,                                                                                                \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))    \
     X(GraphGetNodes, 10000, (CUgraph, CUgraphNode *, size_t *))                                                          \
-    X(GraphKernelNodeGetParams, 12000, (CUgraphNode, CUDA_KERNEL_NODE_PARAMS *))                                         \
+    X(GraphKernelNodeGetParams, 10000, (CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v1 *))                                      \
     X(GraphInstantiateWithParams, 12000, (CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))                      \
     X(GraphUpload, 11010, (CUgraphExec, CUstream))                                                                       \
     X(GraphLaunch, 10000, (CUgraphExec, CUstream))                                                                       \

@@ -228,7 +228,7 @@ static void measure(void)
 /* Of the only node of a graph. */
 static unsigned blocks_of(const stepgraph_step *step)
 {
-    CUDA_KERNEL_NODE_PARAMS params;
+    CUDA_KERNEL_NODE_PARAMS_v1 params;
     CUgraphNode node;
     size_t n = 1;
 

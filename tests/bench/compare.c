@@ -38,7 +38,7 @@ static double raw(void *user)
 
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < c->recordings; k++) {
-            CUDA_KERNEL_NODE_PARAMS params;
+            CUDA_KERNEL_NODE_PARAMS_v1 params;
             CU(GraphKernelNodeGetParams(c->nodes[k % 2][i], &params));
         }
     return (bench_now_us() - start) / (double)c->n;
@@ -121,7 +121,7 @@ static double raw_of_framework(void *user)
 
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; k < 2 * f->recordings; k++) {
-            CUDA_KERNEL_NODE_PARAMS params;
+            CUDA_KERNEL_NODE_PARAMS_v1 params;
             CU(GraphKernelNodeGetParams(f->nodes[k < f->recordings ? k : 3 + k - f->recordings][i], &params));
         }
     return (bench_now_us() - start) / (double)f->n;

@@ -245,6 +245,38 @@ static void read_back_kernel_handle(int unused)
     value(replay_adds(x), 1, "a replay adds");
 }
 
+/* The form of the question that every driver has: it knows neither the kernel handle nor the context. */
+static void read_back_first_form(int unused)
+{
+    CUDA_KERNEL_NODE_PARAMS_v1 k;
+    char buffer[16];
+    float v = 3;
+    size_t bytes = 12;
+    void *args[] = {&d, &v}, *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    CUkernel h;
+    CUgraph g;
+
+    (void)unused;
+    begin_facts();
+    h = library_kernel("inc");
+    memcpy(buffer, &d, 8);
+    memcpy(buffer + 8, &v, 4);
+    must_begin(s, GLOBAL);
+    MUST_LAUNCH(launch(kernel("inc"), s, args));
+    MUST_LAUNCH(CU(LaunchKernel)(kernel("inc"), 1, 1, 1, 1, 1, 1, 0, s, NULL, extra));
+    MUST_LAUNCH(launch((CUfunction)h, s, args));
+    MUST(MemsetD8Async, d, 0, 4, s);
+    g = must_end(s);
+    fact("arguments.read_back.first_form");
+    yes(first_form_agrees(node_at(g, 0)), "of a function");
+    yes(first_form_agrees(node_at(g, 1)), "through extra");
+    yes(first_form_agrees(node_at(g, 2)), "of a CUkernel");
+    memset(&k, 0xee, sizeof k);
+    code(CU(GraphKernelNodeGetParams_10000)(node_at(g, 3), &k), 1, "of a set");
+    code(CU(GraphKernelNodeGetParams_10000)(NULL, &k), 1, "of no node");
+    code(CU(GraphKernelNodeGetParams_10000)(node_at(g, 0), NULL), 1, "with no place for it");
+}
+
 /* When both are set the function counts. */
 static void func_wins(int unused)
 {
@@ -517,6 +549,7 @@ const struct job argument_jobs[] = {
     {.id = "arguments.read_back", .run = read_back_params},
     {.id = "arguments.read_back.extra", .run = read_back_extra},
     {.id = "arguments.read_back.kernel_handle", .run = read_back_kernel_handle},
+    {.id = "arguments.read_back.first_form", .run = read_back_first_form},
     {.id = "arguments.func_wins", .run = func_wins},
     {.id = "arguments.layout", .run = layouts},
     {.id = "arguments.layout.aligned", .run = layout_aligned},

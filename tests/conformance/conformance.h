@@ -145,6 +145,8 @@ CUgraph inc_graph(CUdeviceptr p, float v, CUstream s);
 CUgraphExec must_instantiate(CUgraph g);
 void must_run(CUgraphExec x, CUstream s); /* launch and wait */
 CUgraphNode node_at(CUgraph g, size_t index);
+/* Whether the first form of cuGraphKernelNodeGetParams tells what the younger one does, as far as it goes. */
+bool first_form_agrees(CUgraphNode n);
 size_t node_count(CUgraph g);
 int node_index(CUgraph g, CUgraphNode node); /* -1: none or NULL */
 CUgraph captured_graph(CUstream s);          /* the one under capture */

@@ -73,6 +73,7 @@ static void fork_across(int unused)
     yes(k.ctx == env.ctx, "node 0 is of context 1");
     MUST(GraphKernelNodeGetParams, node_at(g, 1), &k);
     yes(k.ctx == second.ctx, "node 1 is of context 2");
+    yes(first_form_agrees(node_at(g, 0)) && first_form_agrees(node_at(g, 1)), "the first form tells the same of both");
 
     fact("context.fork.replayed");
     if (!code(CU(GraphInstantiateWithFlags)(&x, g, 0), 0, "instantiate"))
@@ -278,6 +279,7 @@ static void green(int unused)
     memset(&k, 0, sizeof k);
     MUST(GraphKernelNodeGetParams, n, &k);
     yes(k.ctx == gctx && k.func == kernel("inc"), "ctx is the green context, func as launched");
+    yes(first_form_agrees(n), "the first form tells the same");
     x = must_instantiate(g);
     code(CU(GraphLaunch)(x, gs), 0, "launch in the green stream");
     code(CU(StreamSynchronize)(gs), 0, "sync");

@@ -209,6 +209,7 @@
     E(GraphAddNode, "cuGraphAddNode", 12030, (CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, \
       size_t, cf_node_params *)) \
     E(GraphKernelNodeGetParams, "cuGraphKernelNodeGetParams", 12000, (CUgraphNode, CUDA_KERNEL_NODE_PARAMS *)) \
+    E(GraphKernelNodeGetParams_10000, "cuGraphKernelNodeGetParams", 10000, (CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v1 *)) \
     E(GraphKernelNodeSetParams, "cuGraphKernelNodeSetParams", 12000, (CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *)) \
     E(GraphKernelNodeGetAttribute, "cuGraphKernelNodeGetAttribute", 11000, (CUgraphNode, CUlaunchAttributeID, \
       CUlaunchAttributeValue *)) \

@@ -263,6 +263,20 @@ CUgraphNode node_at(CUgraph g, size_t index)
     return node;
 }
 
+bool first_form_agrees(CUgraphNode n)
+{
+    CUDA_KERNEL_NODE_PARAMS_v1 a;
+    CUDA_KERNEL_NODE_PARAMS b;
+
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    MUST(GraphKernelNodeGetParams_10000, n, &a);
+    MUST(GraphKernelNodeGetParams, n, &b);
+    return a.func == b.func && a.gridDimX == b.gridDimX && a.gridDimY == b.gridDimY && a.gridDimZ == b.gridDimZ && a.blockDimX == b.blockDimX &&
+           a.blockDimY == b.blockDimY && a.blockDimZ == b.blockDimZ && a.sharedMemBytes == b.sharedMemBytes && a.kernelParams == b.kernelParams &&
+           a.extra == b.extra;
+}
+
 int node_index(CUgraph g, CUgraphNode node)
 {
     size_t n;

@@ -17,16 +17,6 @@ typedef struct cusim_mem_prop {
     unsigned char allocFlags[8];
 } cusim_mem_prop;
 
-/* The first version of CUDA_KERNEL_NODE_PARAMS: it ends before the kernel and context handles. */
-typedef struct cusim_kernel_node_params_v1 {
-    CUfunction func;
-    unsigned int gridDimX, gridDimY, gridDimZ;
-    unsigned int blockDimX, blockDimY, blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-} cusim_kernel_node_params_v1;
-
 typedef struct cusim_memset_params_v2 {
     CUdeviceptr dst;
     size_t pitch;

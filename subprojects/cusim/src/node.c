@@ -256,7 +256,7 @@ static CUresult add_check(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, 
         return cs_graph_add(g, &w, deps, NULL, count, out);                                                                      \
     } while (0)
 
-static CUDA_KERNEL_NODE_PARAMS from_v1(const cusim_kernel_node_params_v1 *p)
+static CUDA_KERNEL_NODE_PARAMS from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 
@@ -266,7 +266,7 @@ static CUDA_KERNEL_NODE_PARAMS from_v1(const cusim_kernel_node_params_v1 *p)
 }
 
 CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t count,
-                              const cusim_kernel_node_params_v1 *p)
+                              const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 
@@ -480,7 +480,7 @@ static void kernel_out(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *p)
         p->extra = k->args->extra;
 }
 
-CUresult cuGraphKernelNodeGetParams(CUgraphNode n, cusim_kernel_node_params_v1 *p)
+CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 
@@ -597,7 +597,7 @@ static CUresult replace(CUgraphNode n, struct cs_work *w)
         return r ? r : replace(n, &w);                                                                                           \
     } while (0)
 
-CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const cusim_kernel_node_params_v1 *p)
+CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 

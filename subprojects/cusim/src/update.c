@@ -213,7 +213,7 @@ static CUresult set_kernel(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NO
     return exchange(x, n, &w);
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode node, const cusim_kernel_node_params_v1 *p)
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUDA_KERNEL_NODE_PARAMS q;
 
