@@ -288,7 +288,7 @@ static stepgraph_status look_at_constants(sg__check *check)
     if (status != STEPGRAPH_OK || pin == NULL)
         return status;
     return sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be checked: it writes pin '%s', whose role, const, says that nobody does, once more by now: make it a "
-                                           "STATE", check->step->name, pin->name);
+                                           "STATE, or a LIBRARY if one keeps it for itself", check->step->name, pin->name);
 }
 
 /* The first arm: what is right. */

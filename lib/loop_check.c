@@ -521,7 +521,8 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
     if (status != STEPGRAPH_OK || worst != 0) {
         result->verdict = STEPGRAPH_DIVERGED;
         if (constant != NULL)
-            snprintf(result->words, sizeof result->words, "step %llu writes pin '%.80s', whose role, const, says that nobody does: make it a STATE",
+            snprintf(result->words, sizeof result->words,
+                     "step %llu writes pin '%.80s', whose role, const, says that nobody does: make it a STATE, or a LIBRARY if one keeps it for itself",
                      (unsigned long long)loop->k, constant->name);
         return status;
     }

@@ -42,9 +42,13 @@ static stepgraph_status cut(sg__memory *memory, const sg__access *accesses, size
         free(bounds);
         return sg__fail_memory("host", room * (sizeof *bounds + sizeof *memory->ranges));
     }
-    for (size_t i = 0; pins && i < session->n_pins; i++) {
-        bounds[n++] = (bound){.at = session->pins[i]->address, .covers = 1};
-        bounds[n++] = (bound){.at = session->pins[i]->address + session->pins[i]->bytes, .covers = -1};
+    for (size_t i = 0; i < session->n_pins; i++) {
+        const stepgraph_pin *pin = session->pins[i];
+        const int covers = pin->role == STEPGRAPH_ROLE_LIBRARY ? -(int)room : 1; /* Not ours to touch, whatever reaches it. */
+        if (!pins && covers > 0)
+            continue;
+        bounds[n++] = (bound){.at = pin->address, .covers = covers};
+        bounds[n++] = (bound){.at = pin->address + pin->bytes, .covers = -covers};
     }
     for (size_t i = 0; i < n_accesses; i++) {
         bounds[n++] = (bound){.at = accesses[i].start, .covers = 1};

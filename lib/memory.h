@@ -51,7 +51,7 @@ typedef struct sg__memory {
     uint32_t n_hashes;
 } sg__memory;
 
-/* All that the accesses reach, and all pins if they are wanted; so many images, and room for so many hashes of all of it. Free the result also
+/* All that the accesses reach, and all pins if they are wanted, but for what is a library's own; so many images, and room for so many hashes of all of it. Free the result also
  * after a failure. */
 stepgraph_status sg__memory_make(sg__memory *memory, stepgraph_session *session, const sg__access *accesses, size_t n_accesses, bool pins,
                                  unsigned int images, uint32_t hashes, uint64_t device_limit, uint64_t host_limit);

@@ -105,7 +105,7 @@ static stepgraph_status check_config(const stepgraph_pin_config *config)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a pin needs a name: messages use it");
     if (sg__name_check("pin", config->name) != STEPGRAPH_OK)
         return STEPGRAPH_ERR_ARGUMENT;
-    if (config->role < STEPGRAPH_ROLE_STATE || config->role > STEPGRAPH_ROLE_SCRATCH)
+    if (config->role < STEPGRAPH_ROLE_STATE || config->role > STEPGRAPH_ROLE_LIBRARY)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': unknown role %u", config->name, config->role);
     if (config->flags != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "pin '%s': unknown flags 0x%x", config->name, config->flags);

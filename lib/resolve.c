@@ -264,7 +264,8 @@ const stepgraph_pin *sg__former_state(const stepgraph_session *session, CUdevice
 const char *sg__role_name(stepgraph_role role)
 {
     static const char *const names[] = {[STEPGRAPH_ROLE_STATE] = "state", [STEPGRAPH_ROLE_FEED] = "feed",   [STEPGRAPH_ROLE_CELL] = "cell",
-                                        [STEPGRAPH_ROLE_OUTPUT] = "output", [STEPGRAPH_ROLE_CONST] = "const", [STEPGRAPH_ROLE_SCRATCH] = "scratch"};
+                                        [STEPGRAPH_ROLE_OUTPUT] = "output", [STEPGRAPH_ROLE_CONST] = "const", [STEPGRAPH_ROLE_SCRATCH] = "scratch",
+                                        [STEPGRAPH_ROLE_LIBRARY] = "library"};
 
     return names[role];
 }

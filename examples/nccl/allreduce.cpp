@@ -125,7 +125,7 @@ class Communicator
 
 /*
  * The memory of NCCL's that its kernels are given. The audit would have it named, since no pin covers it, and rightly so: nobody
- * but NCCL can say that it stays in place. NCCL does say so, for as long as the communicator lives, so it becomes CONST pins,
+ * but NCCL can say that it stays in place. NCCL does say so, for as long as the communicator lives, so it becomes LIBRARY pins,
  * which no check alters. Where it is, is found by recording a step that is never run.
  */
 class NcclMemory
@@ -169,7 +169,7 @@ class NcclMemory
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         for (const auto &[start, bytes] : found)
-            pins_.emplace_back(session, "nccl." + std::to_string(pins_.size()), STEPGRAPH_ROLE_CONST, bytes, STEPGRAPH_TYPE_BYTES,
+            pins_.emplace_back(session, "nccl." + std::to_string(pins_.size()), STEPGRAPH_ROLE_LIBRARY, bytes, STEPGRAPH_TYPE_BYTES,
                                start);
     }
     size_t count() const

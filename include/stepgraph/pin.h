@@ -26,7 +26,9 @@ typedef enum stepgraph_role {
     STEPGRAPH_ROLE_CELL = 3,   /**< The host, when it changes: a scalar on the device, such as the learning rate. A small feed. */
     STEPGRAPH_ROLE_OUTPUT = 4, /**< The step; the host reads it: loss, norms. See stepgraph_pin_read(). */
     STEPGRAPH_ROLE_CONST = 5,  /**< Nobody: frozen weights, tables. */
-    STEPGRAPH_ROLE_SCRATCH = 6 /**< The step; nothing in it lives longer than one step: activations, workspaces, memory pools. */
+    STEPGRAPH_ROLE_SCRATCH = 6, /**< The step; nothing in it lives longer than one step: activations, workspaces, memory pools. */
+    STEPGRAPH_ROLE_LIBRARY = 7 /**< A library that the step calls, for itself, in memory that it keeps in place: a communicator's. What is in there
+                                    is neither saved, put back, filled nor compared, and goes on through checks as through any other step. */
 } stepgraph_role;
 
 /** What the elements of a pin are: for values in reports. */
@@ -289,7 +291,7 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_read_many(stepgraph_session *sessio
 /**
  * Write a pin from the host, in stream order: initial parameters, a checkpoint. No recapture is needed afterwards.
  *
- * @param[in] pin    STATE, CONST, OUTPUT or SCRATCH; feeds and cells have stepgraph_pin_feed().
+ * @param[in] pin    Any but a FEED or a CELL; those have stepgraph_pin_feed().
  * @param[in] data   Host memory; free again when this returns.
  * @param[in] bytes  Exactly the pin's extent.
  *
@@ -308,7 +310,7 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_write(stepgraph_pin *pin, const voi
  *
  * @param[in] session  The session of all @p pins.
  * @param[in] n        How many. 0 does nothing.
- * @param[in] pins     STATE, CONST, OUTPUT or SCRATCH.
+ * @param[in] pins     None of them a FEED or a CELL.
  * @param[in] data     stepgraph_pin_bytes() bytes for each; free again when this returns.
  *
  * @retval STEPGRAPH_OK            Written.

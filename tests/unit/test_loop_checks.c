@@ -564,6 +564,77 @@ START_TEST(check_by_callbacks_names_constants_and_stops)
 }
 END_TEST
 
+/* ---- memory of a library ----------------------------------------------------------------------------------------- */
+
+static stepgraph_pin *library;
+
+/* A library counts its calls, where only it knows. */
+static void run_with_library(uint64_t k)
+{
+    (void)k;
+    add(library, 1);
+    axpb(stream, stepgraph_pin_address(out), stepgraph_pin_address(w), 1);
+    update(stream, stepgraph_pin_address(w), stepgraph_pin_address(w), stepgraph_pin_address(x), stepgraph_pin_address(one), 1);
+}
+
+/* Checks leave it alone: it never goes back, and that it is another each time is nobody's affair. */
+START_TEST(memory_of_a_library_goes_on_through_checks)
+{
+    float right[MOST][2], counted, before = 0;
+
+    library = pin_make(session, STEPGRAPH_ROLE_LIBRARY, 4, "library");
+    act(feed_both, run_with_library, w, out);
+    by_hand(12, right);
+    loop_make(STEPGRAPH_LOOP_RESTORE, 2);
+    counted = pin_float(library);
+    for (uint64_t k = 0; k < 12; k++)
+        do {
+            before = pin_float(library);
+            OK(round_of(k));
+            ck_assert_msg(pin_float(library) > before || turn.kind == STEPGRAPH_TURN_RECORD, "step %d, turn %u: %g after %g", (int)k, turn.kind,
+                          pin_float(library), before);
+        } while (turn.again);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().rung, STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_gt(stats_now().checks, 2);
+    ck_assert_uint_eq(stats_now().checks_identical, stats_now().checks);
+    ck_assert_float_ge(pin_float(library) - counted, 12 + (float)stats_now().checks);
+}
+END_TEST
+
+static stepgraph_status feed_scene(void *unused, stepgraph_step *step, uint64_t k)
+{
+    (void)unused, (void)step;
+    scene.feed(k);
+    return STEPGRAPH_OK;
+}
+
+START_TEST(memory_of_a_library_goes_on_through_a_check_by_callbacks)
+{
+    stepgraph_check_config check = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check_summary summary = STEPGRAPH_CHECK_SUMMARY_INIT;
+    stepgraph_step *step = step_make(session, "train", 0);
+    stepgraph_check *report = NULL;
+    float before;
+
+    library = pin_make(session, STEPGRAPH_ROLE_LIBRARY, 4, "library");
+    act(feed_both, run_with_library, w, out);
+    zero();
+    feed_both(0);
+    record(step, body_of_scene, NULL);
+    replayed(step, 1);
+    before = pin_float(library);
+    check.enqueue = enqueue_scene;
+    check.feed = feed_scene;
+    check.steps = 4;
+    OK(stepgraph_check_run(step, &check, &report));
+    OK(stepgraph_check_get_summary(report, &summary));
+    ck_assert_msg(summary.verdict == STEPGRAPH_IDENTICAL, "%s", stepgraph_check_text(report));
+    ck_assert_float_ge(pin_float(library) - before, 2 * 4); /* By launches and by replays, and nothing taken back. */
+    stepgraph_check_destroy(report);
+}
+END_TEST
+
 /* ---- rehearsals -------------------------------------------------------------------------------------------------- */
 
 START_TEST(rehearsals_of_a_step_that_writes_inputs_are_refused)
@@ -1087,6 +1158,8 @@ static Suite *make(void)
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
     tcase_add_test(tc, check_by_callbacks_names_constants_and_stops);
+    tcase_add_test(tc, memory_of_a_library_goes_on_through_checks);
+    tcase_add_test(tc, memory_of_a_library_goes_on_through_a_check_by_callbacks);
     tcase_add_test(tc, rehearsals_of_a_step_that_writes_inputs_are_refused);
     tcase_add_loop_test(tc, rehearsals_undo_no_more_than_they_did, 0, 3);
     tcase_add_loop_test(beside_turns, nothing_is_replayed_inside_a_turn_that_launches, 0, 2);

@@ -19,8 +19,8 @@ static stepgraph_pin_config pin_config(stepgraph_role role, uint64_t bytes, cons
         ck_assert_ptr_eq(out_, (stepgraph_pin *)&stream);                                                                        \
     } while (0)
 
-static const stepgraph_role roles[] = {STEPGRAPH_ROLE_STATE,  STEPGRAPH_ROLE_FEED,  STEPGRAPH_ROLE_CELL,
-                                       STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_CONST, STEPGRAPH_ROLE_SCRATCH};
+static const stepgraph_role roles[] = {STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_FEED,    STEPGRAPH_ROLE_CELL,   STEPGRAPH_ROLE_OUTPUT,
+                                       STEPGRAPH_ROLE_CONST, STEPGRAPH_ROLE_SCRATCH, STEPGRAPH_ROLE_LIBRARY};
 enum { ROLES = sizeof roles / sizeof *roles };
 
 /* ---- making ---------------------------------------------------------------------------------------------------------- */
@@ -131,8 +131,8 @@ START_TEST(pin_of_an_unknown_role_is_refused_by_name)
     stepgraph_pin_config config = pin_config((stepgraph_role)0, 4, "roleless");
 
     CREATE_FAILS(STEPGRAPH_ERR_ARGUMENT, &config, "roleless", "role");
-    config.role = 7;
-    CREATE_FAILS(STEPGRAPH_ERR_ARGUMENT, &config, "roleless", "role", "7");
+    config.role = ROLES + 1;
+    CREATE_FAILS(STEPGRAPH_ERR_ARGUMENT, &config, "roleless", "role", "8");
 }
 END_TEST
 
@@ -904,7 +904,7 @@ static Suite *make(void)
     tcase_add_test(adopting, neighbours_do_not_overlap);
     tcase_add_test(adopting, library_memory_of_another_pin_cannot_be_adopted);
 
-    /* STATE, OUTPUT, CONST, SCRATCH: the roles that may be written. */
+    /* All but FEED and CELL may be written. */
     tcase_add_loop_test(access, what_is_written_is_read_back, 0, 1);
     tcase_add_loop_test(access, what_is_written_is_read_back, 3, ROLES);
     tcase_add_test(access, feeds_and_cells_cannot_be_written);

@@ -3,8 +3,8 @@
 
 enum { MANY = 1000 };
 
-static const stepgraph_role roles[] = {STEPGRAPH_ROLE_STATE,  STEPGRAPH_ROLE_FEED,  STEPGRAPH_ROLE_CELL,
-                                       STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_CONST, STEPGRAPH_ROLE_SCRATCH};
+static const stepgraph_role roles[] = {STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_FEED,    STEPGRAPH_ROLE_CELL,   STEPGRAPH_ROLE_OUTPUT,
+                                       STEPGRAPH_ROLE_CONST, STEPGRAPH_ROLE_SCRATCH, STEPGRAPH_ROLE_LIBRARY};
 enum { ROLES = sizeof roles / sizeof *roles };
 
 static stepgraph_pin_config configs[MANY];

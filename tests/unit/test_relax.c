@@ -191,7 +191,8 @@ END_TEST
 START_TEST(pins_that_the_step_does_not_write_tie_nothing_together)
 {
     static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED,  STEPGRAPH_ROLE_CELL,   STEPGRAPH_ROLE_CONST,
-                                           STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_SCRATCH};
+                                           STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_SCRATCH,
+                                           STEPGRAPH_ROLE_LIBRARY};
     CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), shared = pin(roles[_i], "shared");
     stepgraph_relax_config config = on_lanes(4);
     stepgraph_step *step = record_begin("roles", 0);
@@ -948,6 +949,31 @@ START_TEST(input_that_the_step_writes_is_found_out)
     OK(stepgraph_step_replay(step));
     ck_assert_float_eq(float_at(b), 3);
     ck_assert_float_eq(float_at(a), 3);
+}
+END_TEST
+
+/* A library counts its calls, and the step's results do not depend on that. */
+START_TEST(memory_of_a_library_goes_on)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), library = pin(STEPGRAPH_ROLE_LIBRARY, "library");
+    stepgraph_step *step = record_begin("library", 0);
+    stepgraph_relax_summary s;
+
+    inc(stream, a, 1);       /* 0 */
+    inc(stream, library, 1); /* 1 */
+    inc(stream, b, 1);       /* 2 */
+    inc(stream, library, 1); /* 3 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 1, 3), 1);
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.refuted, 0);
+    ck_assert_uint_eq(s.path_needed, 2);
+    ck_assert_float_eq(float_at(a), 0);
+    ck_assert_float_eq(float_at(b), 0);
+    ck_assert_float_ge(float_at(library), 4);
+    ck_assert_uint_eq(said("other bytes"), 0);
+    ck_assert_uint_eq(s.saved_bytes, 2 * BYTES);
 }
 END_TEST
 
@@ -1764,7 +1790,7 @@ static Suite *make(void)
 
     tcase_add_test(order, nodes_that_touch_nothing_in_common_do_not_wait);
     tcase_add_test(order, two_readers_wait_for_each_other_unless_declared);
-    tcase_add_loop_test(order, pins_that_the_step_does_not_write_tie_nothing_together, 0, 6);
+    tcase_add_loop_test(order, pins_that_the_step_does_not_write_tie_nothing_together, 0, 7);
     tcase_add_test(order, copies_and_sets_touch_what_they_say_and_no_more);
     tcase_add_test(order, commits_touch_what_stands_in_their_list);
     tcase_add_test(order, addresses_at_odd_places_of_structs_are_found);
@@ -1789,6 +1815,7 @@ static Suite *make(void)
     tcase_add_loop_test(replays, lanes_that_cannot_be_the_fastest_are_not_tried, 0, 4);
     tcase_add_test(replays, chain_that_is_needed_stays);
     tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 2);
+    tcase_add_test(replays, memory_of_a_library_goes_on);
     tcase_add_test(unseen, check_of_a_relaxed_step_says_that_the_order_may_be_to_blame);
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
     tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);

@@ -329,6 +329,32 @@ START_TEST(clean_step_is_not_accused)
 }
 END_TEST
 
+/* A library counts its calls: what it holds is neither put back nor compared. */
+START_TEST(memory_of_a_library_is_left_alone)
+{
+    stepgraph_pin *library;
+    float before[COUNT], after[COUNT];
+
+    three();
+    library = filled(STEPGRAPH_ROLE_LIBRARY, "library", 0);
+    begin();
+    plain_add(a, 1);
+    plain_add(library, 1);
+    plain_copy(c, a);
+    plain_add(b, 2);
+    plain_add(library, 1);
+    end();
+    bytes_at(stepgraph_pin_address(library), before, sizeof before);
+    verify();
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert_uint_eq(t.summary.bytes, 3 * COUNT * 4);
+    ck_assert_uint_eq(t.summary.ranges, 3);
+    bytes_at(stepgraph_pin_address(library), after, sizeof after);
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_float_gt(after[i], before[i] + 2);
+}
+END_TEST
+
 /* Copies, sets and memory that only an argument leads to, several ranges of one pin, and a node without any. */
 START_TEST(all_kinds_of_nodes_run_alone)
 {
@@ -1420,6 +1446,7 @@ static Suite *make(void)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_checked_fixture(all[i], made, dropped);
     tcase_add_test(clean, clean_step_is_not_accused);
+    tcase_add_test(clean, memory_of_a_library_is_left_alone);
     tcase_add_test(clean, all_kinds_of_nodes_run_alone);
     tcase_add_test(clean, node_alone_keeps_its_attributes);
     tcase_add_test(clean, steps_are_fed_and_feeds_put_back);
