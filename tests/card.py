@@ -18,7 +18,7 @@ build, out, driver, seconds = os.path.abspath(sys.argv[1]), os.path.abspath(sys.
 # Seconds of one program.
 LIMIT = {"unit": 120, "conformance": 300, "quickstart": 180, "bench": 180, "examples": 60, "docs": 60, "abi": 120, "frameworks": 150, "native": 180}
 deadline = time.monotonic() + seconds
-# Programs that are not run, for which there is no time or no second card: WITHOUT="pytorch compare,nccl".
+# What is not run, for lack of time or of a second card: WITHOUT="bench,unit/pin,pytorch compare", by suite, by suite and program, or by program.
 without = os.environ.get("WITHOUT", "").split(",")
 os.makedirs(out, exist_ok=True)
 
@@ -37,7 +37,7 @@ def log_of(suite, name):
 
 def run(suite, name, command, env=None):
     """Run a program within its limit, its output in a file; exit status, None for a timeout, and the output."""
-    if name in without:
+    if any(what in without for what in (suite, name, f"{suite}/{name}")):
         return 77, "left out by WITHOUT"
     limit = min(LIMIT[suite], deadline - time.monotonic())
     if limit <= 1:

@@ -4,7 +4,7 @@
 # For a machine without a network: nothing is installed. Where libcheck is missing, the .deb files (check, libsubunit) are unpacked beside
 # the build and used from there. Results go to $OUT, build-card/results if unset; short tables are printed last. A step that fails or runs
 # into its time limit does not stop the rest; the exit status is 0 only if nothing failed. SECONDS_IN_ALL (540) bounds the whole run. WITHOUT names
-# programs that are not run, with commas between, such as "pytorch compare,nccl"; they count as skipped.
+# what is not run, with commas between: suites, programs, or programs of one suite, such as "native,pytorch compare,bench/verify"; it counts as skipped.
 #
 # STEPGRAPH_DRIVER names another driver than libcuda.so.1, to try this script where there is no card.
 set -eu
