@@ -191,13 +191,11 @@ bool sg__host_memory_returns(sg__host_memory *memory, uint32_t low)
 {
     const sg__process *process = process_of(memory);
 
-    for (size_t i = 0; i < process->n_code; i++) {
-        const sg__mapping *code = &process->code[i];
-        for (uint64_t high = code->start >> 32; high <= (code->end - 1) >> 32; high++) {
-            uint64_t address = high << 32 | low;
-            if (address >= code->start + 8 && address < code->end && follows_call(process, address))
-                return true;
-        }
+    for (size_t i = sg__process_code(process, low); i-- > 0 && process->code[i].furthest >= low;) {
+        const sg__code *code = &process->code[i];
+        const uint64_t address = (code->start & ~(uint64_t)UINT32_MAX) | low;
+        if (address >= code->start + 8 && address < code->end && follows_call(process, address))
+            return true;
     }
     return false;
 }

@@ -262,6 +262,7 @@ static stepgraph_status compare(sg__comparison *c)
     sg__graph **graphs = malloc(c->n * sizeof *graphs);
     sg__graph_mismatch mismatch;
     stepgraph_status status;
+    CUcontext before;
 
     c->by_time = malloc(c->n * sizeof *c->by_time);
     if (graphs == NULL || c->by_time == NULL) {
@@ -282,6 +283,8 @@ static stepgraph_status compare(sg__comparison *c)
         status = compare_sources(c);
     if (status == STEPGRAPH_OK)
         status = sg__audit_finish(c->audit);
+    if (c->entered)
+        c->steps[0]->session->driver->CtxPopCurrent(&before);
     c->audit->summary.compare_ns = sg__audit_clock() - began;
     sg__host_memory_free(&c->host);
     sg__values_free(&c->addresses);

@@ -63,17 +63,16 @@ bool sg__compare_moves(const sg__comparison *c, const sg__graph_difference *d, s
 /* ---- bytes that are left over ------------------------------------------------------------------------------------ */
 
 /* Whether the driver knows memory there. Where it cannot be asked, it may. */
-static bool driver_knows(const stepgraph_session *session, uint64_t address)
+static bool driver_knows(sg__comparison *c, uint64_t address)
 {
-    const sg__driver *driver = session->driver;
-    CUcontext before;
+    const stepgraph_session *session = c->steps[0]->session;
     sg__allocation item;
     bool known;
 
-    if (driver->CtxPushCurrent(session->context) != CUDA_SUCCESS)
+    if (!c->entered && session->driver->CtxPushCurrent(session->context) != CUDA_SUCCESS)
         return true;
-    known = sg__allocation_look(driver, address, &item) != STEPGRAPH_OK || item.type != 0;
-    driver->CtxPopCurrent(&before);
+    c->entered = true;
+    known = sg__allocation_look(session->driver, address, &item) != STEPGRAPH_OK || item.type != 0;
     sg__error_clear();
     return known;
 }
@@ -83,7 +82,7 @@ static bool is_in_host_memory(sg__comparison *c, uint64_t value)
 {
     const stepgraph_session *session = c->steps[0]->session;
 
-    return sg__host_memory_holds(&c->host, value, false) && sg__allocation_at(&session->seen, value) == NULL && !driver_knows(session, value);
+    return sg__host_memory_holds(&c->host, value, false) && sg__allocation_at(&session->seen, value) == NULL && !driver_knows(c, value);
 }
 
 /* The same numbers come again. */

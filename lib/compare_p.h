@@ -24,6 +24,7 @@ typedef struct sg__comparison {
     sg__host_memory host;
     sg__values addresses, halves; /* What is known of numbers: of the host's memory, or not. */
     sg__found places[128];        /* Of them, the last that were looked for: each word is asked about several times. */
+    bool entered;                 /* The session's context is current, since the driver was asked. */
     bool bytes;                   /* Addresses may stand anywhere in an argument. */
     struct {
         uint32_t node, argument, offset;

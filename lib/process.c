@@ -37,17 +37,14 @@ static int add_object(struct dl_phdr_info *info, size_t bytes, void *user)
             continue;
         if (process->n == process->room) {
             const size_t room = process->room != 0 ? 2 * process->room : 256;
-            sg__mapping *segments = realloc(process->segments, room * sizeof *segments), *code = realloc(process->code, room * sizeof *code);
-            process->segments = segments != NULL ? segments : process->segments;
-            process->code = code != NULL ? code : process->code;
-            if (segments == NULL || code == NULL)
+            sg__mapping *segments = realloc(process->segments, room * sizeof *segments);
+            if (segments == NULL)
                 return 1; /* Fewer are known then. */
+            process->segments = segments;
             process->room = room;
         }
         process->segments[process->n++] = (sg__mapping){
             .start = start, .end = start + header->p_memsz, .writable = (header->p_flags & PF_W) != 0, .executable = (header->p_flags & PF_X) != 0};
-        if ((header->p_flags & PF_X) != 0)
-            process->code[process->n_code++] = process->segments[process->n - 1];
     }
     return 0;
 }
@@ -59,16 +56,55 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static int by_lower_half(const void *a, const void *b)
+{
+    const uint32_t x = (uint32_t)((const sg__code *)a)->start, y = (uint32_t)((const sg__code *)b)->start;
+
+    return x < y ? -1 : x > y;
+}
+
+static void add_code(sg__process *process, uint64_t start, uint64_t end)
+{
+    if (start < end)
+        process->code[process->n_code++] = (sg__code){.start = start, .end = end};
+}
+
+/* A hundred libraries have a hundred pieces of code, and which of them have a lower half is asked about each that differs. */
+void sg__process_list_code(sg__process *process)
+{
+    uint32_t furthest = 0;
+
+    free(process->code);
+    process->n_code = 0;
+    process->code = malloc((2 * process->n + 1) * sizeof *process->code); /* Where one goes over a border of 4 GiB it is two. */
+    for (size_t i = 0; process->code != NULL && i < process->n; i++) {
+        const sg__mapping *segment = &process->segments[i];
+        const uint64_t border = ((segment->start >> 32) + 1) << 32;
+        if (!segment->executable)
+            continue;
+        add_code(process, segment->start, segment->end < border ? segment->end : border);
+        add_code(process, border, segment->end);
+    }
+    if (process->n_code > 0)
+        qsort(process->code, process->n_code, sizeof *process->code, by_lower_half);
+    for (size_t i = 0; i < process->n_code; i++) {
+        const uint32_t last = (uint32_t)(process->code[i].end - 1);
+        furthest = last > furthest ? last : furthest;
+        process->code[i].furthest = furthest;
+    }
+}
+
 void sg__process_renew(sg__process *process)
 {
     process->id = getpid();
     dl_iterate_phdr(is_current, process);
     if (process->made)
         return;
-    process->n = process->n_code = 0;
+    process->n = 0;
     dl_iterate_phdr(add_object, process);
     if (process->n > 0)
         qsort(process->segments, process->n, sizeof *process->segments, by_start);
+    sg__process_list_code(process);
     process->made = true;
 }
 
@@ -96,6 +132,20 @@ const sg__mapping *sg__mapping_at(const sg__mapping *mappings, size_t n, uint64_
 const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address)
 {
     return sg__mapping_at(process->segments, process->n, address);
+}
+
+size_t sg__process_code(const sg__process *process, uint32_t low)
+{
+    size_t first = 0, last = process->n_code;
+
+    while (first < last) {
+        size_t middle = first + (last - first) / 2;
+        if ((uint32_t)process->code[middle].start <= low)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first;
 }
 
 /* ---- heap and stack ---------------------------------------------------------------------------------------------- */

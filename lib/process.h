@@ -13,12 +13,18 @@ typedef struct sg__mapping {
     bool writable, executable;
 } sg__mapping;
 
+/* Code of an object, within one 4 GiB. */
+typedef struct sg__code {
+    uint64_t start, end;
+    uint32_t furthest; /* The last lower half that this one or one before it has. */
+} sg__code;
+
 /* Begins as all zero. */
 typedef struct sg__process {
     pid_t id;
     unsigned long long loaded, unloaded; /* Objects so far, as the loader counts. */
-    sg__mapping *segments;               /* Of all objects, by address; and those of them that are code. */
-    sg__mapping *code;
+    sg__mapping *segments;               /* Of all objects, by address, */
+    sg__code *code;                      /* and those of them that are code, by the lower halves of their addresses. */
     size_t n, n_code, room;
     bool made;
 } sg__process;
@@ -32,6 +38,10 @@ void sg__process_free(sg__process *process);
 
 /* The segment of an object at an address, or NULL. */
 const sg__mapping *sg__process_segment(const sg__process *process, uint64_t address);
+/* Make code of the segments, as sg__process_renew() does. */
+void sg__process_list_code(sg__process *process);
+/* How many pieces of code begin at a lower half or below it: those that hold it are among them, each with a furthest that is not less. */
+size_t sg__process_code(const sg__process *process, uint32_t low);
 bool sg__process_heap(uint64_t address);
 /* It grows downwards: what is set aside for it counts. */
 bool sg__process_stack(uint64_t address);

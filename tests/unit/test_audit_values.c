@@ -125,6 +125,46 @@ START_TEST(memory_of_most_addresses_is_known)
 }
 END_TEST
 
+/* Pieces of code that share lower halves, or go over a border of 4 GiB, and data between them: as many hold a half as by looking at all. */
+START_TEST(code_is_found_by_the_lower_half_of_an_address)
+{
+    enum { SEGMENTS = 60, QUESTIONS = 20000 };
+    sg__process process = {.segments = calloc(SEGMENTS, sizeof *process.segments), .n = SEGMENTS, .room = SEGMENTS};
+    uint64_t at = 0x7f0000000000, random = 1;
+    unsigned found = 0;
+
+    for (size_t i = 0; i < SEGMENTS; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        at += (random >> 33) % 0x90000000u;
+        process.segments[i] = (sg__mapping){.start = at, .end = at + 1 + (random >> 20) % 0x8000000u, .executable = i % 3 != 0};
+        if (i % 10 == 7) { /* One that ends where the border is, and one that goes over it. */
+            process.segments[i].start = ((at >> 32) + 1) << 32;
+            process.segments[i].start -= 0x1000000;
+            process.segments[i].end = process.segments[i].start + (i % 20 == 7 ? 0x1000000 : 0x3000000);
+        }
+        at = process.segments[i].end;
+    }
+    sg__process_list_code(&process);
+    ck_assert_uint_gt(process.n_code, 2 * SEGMENTS / 3);
+    for (unsigned q = 0; q < QUESTIONS; q++) {
+        const sg__mapping *near = &process.segments[q % SEGMENTS];
+        unsigned right = 0, told = 0;
+        uint32_t low;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        low = (uint32_t)(q % 4 == 0 ? near->start : q % 4 == 1 ? near->end - 1 : q % 4 == 2 ? near->end : random >> 32);
+        for (size_t i = 0; i < SEGMENTS; i++)
+            for (uint64_t high = process.segments[i].start >> 32; high <= process.segments[i].end >> 32; high++)
+                right += process.segments[i].executable && (high << 32 | low) >= process.segments[i].start && (high << 32 | low) < process.segments[i].end;
+        for (size_t i = sg__process_code(&process, low); i-- > 0 && process.code[i].furthest >= low;)
+            told += low <= (uint32_t)(process.code[i].end - 1);
+        ck_assert_msg(told == right, "0x%x: %u of %u", low, told, right);
+        found += right;
+    }
+    ck_assert_uint_gt(found, QUESTIONS / 4);
+    sg__process_free(&process);
+}
+END_TEST
+
 /* Also where the question is not allowed, as for a process of nobody's: memory that ends in the middle is not read in part. */
 START_TEST(memory_is_read_whole_or_not_at_all)
 {
@@ -185,6 +225,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, each_number_has_one_entry, 0, 2);
     tcase_add_test(tc, low_memory_is_told_by_the_beginning_of_the_list);
     tcase_add_test(tc, memory_of_most_addresses_is_known);
+    tcase_add_test(tc, code_is_found_by_the_lower_half_of_an_address);
     tcase_add_loop_test(tc, memory_is_read_whole_or_not_at_all, 0, 2);
     tcase_add_test(tc, objects_come_and_go);
     return suite;
