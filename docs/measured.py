@@ -30,7 +30,7 @@ GOALS = (
     ("commit of 1,000 pins of 4 KiB over 1,000 copy nodes", "at most 0.01x", "commit", ("copy nodes of 4 KiB by pins",)),
     ("comparing state over a copy of as many bytes", "at most 1.25x: 80 % of the bandwidth", "checker", ("compare by bytes", "compare 1000 ranges by bytes")),
     ("audit in `end` over instantiating", "at most 0.25x", "end", ("audit by nodes", "audit by pins", "audit by argument bytes", "audit of a framework's step")),
-    ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes", "compare by argument bytes", "compare steps of a framework", "compare steps with unset bytes")),
+    ("comparing two recordings", "at most 1 us per node", "compare", ("compare by nodes", "compare by argument bytes", "compare steps of a framework", "compare steps with unset bytes", "compare steps with moved memory")),
     ("counting a launch over an empty call", "at most +2 ns", "count", ("counting over a call",)),
     ("counting a launch over a bare relaxed atomic add", "at most 1x", "count", ("counting by threads",)),
     ("a counted launch over `cuLaunchKernel`", "at most +0.1 us", "count", ("wrapped launch",)),
