@@ -132,9 +132,9 @@ START_TEST(only_states_and_outputs_are_committed)
 {
     CUdeviceptr fresh = device_make(4);
     static const stepgraph_role refused[] = {STEPGRAPH_ROLE_FEED, STEPGRAPH_ROLE_CELL, STEPGRAPH_ROLE_CONST,
-                                             STEPGRAPH_ROLE_SCRATCH};
+                                             STEPGRAPH_ROLE_SCRATCH, STEPGRAPH_ROLE_LIBRARY};
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         char name[16];
         stepgraph_pin *pin;
         snprintf(name, sizeof name, "pin%zu", i);

@@ -158,9 +158,9 @@ END_TEST
 START_TEST(only_feeds_and_cells_are_fed)
 {
     static const stepgraph_role role[] = {STEPGRAPH_ROLE_STATE, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_CONST,
-                                          STEPGRAPH_ROLE_SCRATCH};
+                                          STEPGRAPH_ROLE_SCRATCH, STEPGRAPH_ROLE_LIBRARY};
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char name[16];
         stepgraph_pin *pin;
         snprintf(name, sizeof name, "pin%d", i);
