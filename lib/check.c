@@ -59,6 +59,8 @@ static stepgraph_status check_state(const stepgraph_step *step)
         return sg__error_set(&step->error);
     if (step->state != STEPGRAPH_STEP_READY)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be checked: it has no graph; record one first", step->name);
+    if (step->session->checking)
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be checked in a callback of a check", step->name);
     status = sg__no_run_open(step, "be checked");
     if (status == STEPGRAPH_OK)
         status = sg__step_alive(step);
@@ -135,6 +137,7 @@ stepgraph_status sg__check_rewind(sg__check *check, uint64_t k)
 
 stepgraph_status sg__check_progress(sg__check *check, const char *phase)
 {
+    stepgraph_status status = STEPGRAPH_OK;
     int32_t stop;
 
     check->done++;
@@ -142,8 +145,10 @@ stepgraph_status sg__check_progress(sg__check *check, const char *phase)
         check->total = check->done;
     if (check->config.progress == NULL)
         return STEPGRAPH_OK;
+    sg__leave(check->session);
     stop = check->config.progress(check->config.user, phase, check->done, check->total);
-    return stop == 0 ? STEPGRAPH_OK
+    status = come_back(check, status);
+    return stop == 0 || status != STEPGRAPH_OK ? status
                      : sg__fail(STEPGRAPH_ERR_REFUSED, "the check of step '%s' was stopped by its progress callback while in '%s'",
                                 check->step->name, phase);
 }
@@ -230,6 +235,19 @@ static void release(sg__check *check)
 
 /* ---- before and after ---------------------------------------------------------------------------------------------- */
 
+/* Scratch is written, too: memory that is gone may be somebody else's by now. */
+static stepgraph_status scratch_alive(const sg__check *check)
+{
+    const stepgraph_session *session = check->session;
+    stepgraph_status status = STEPGRAPH_OK;
+    unsigned long long known = 0;
+
+    for (size_t i = 0; i < session->n_pins && status == STEPGRAPH_OK && (check->config.flags & STEPGRAPH_CHECK_KEEP_SCRATCH) == 0; i++)
+        if (session->pins[i]->role == STEPGRAPH_ROLE_SCRATCH)
+            status = sg__pin_check_next(session->pins[i], &known);
+    return status;
+}
+
 /* Remember how everything is. */
 static stepgraph_status save(sg__check *check)
 {
@@ -249,6 +267,10 @@ static stepgraph_status save(sg__check *check)
     if (status != STEPGRAPH_OK)
         return status;
     sg__feeds_image_save(check->session, check->feeds_before);
+    for (size_t j = 0; j < check->shots.n_items; j++) {
+        check->records[j].feeds_before = check->shots.items[j].pin->feeds;
+        check->records[j].fed_bytes_before = check->shots.items[j].pin->fed_bytes;
+    }
     check->stats = step->stats;
     check->not_run = step->not_run;
     check->outputs_stale = step->outputs_stale;
@@ -282,6 +304,10 @@ static void put_back_counts(sg__check *check, bool advance)
 {
     stepgraph_step *step = check->step;
 
+    for (size_t j = 0; j < check->shots.n_items && !advance; j++) {
+        check->shots.items[j].pin->feeds = check->records[j].feeds_before;
+        check->shots.items[j].pin->fed_bytes = check->records[j].fed_bytes_before;
+    }
     step->stages.timing = check->timing;
     step->stats.warmup_runs = check->stats.warmup_runs;
     step->stats.fresh_runs = check->stats.fresh_runs + (advance ? check->steps : 0);
@@ -358,6 +384,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         return status;
     }
 
+    session->checking = true;
     check->bad_step = SG__NO_STEP;
     check->total = 1 + 4 * (uint64_t)check->steps;
     status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
@@ -373,6 +400,8 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
     if (status == STEPGRAPH_OK && (check->report = sg__check_report_new(check)) == NULL)
         status = STEPGRAPH_ERR_MEMORY;
     if (status == STEPGRAPH_OK)
+        status = scratch_alive(check);
+    if (status == STEPGRAPH_OK)
         status = save(check);
     if (status == STEPGRAPH_OK)
         status = finish(check, run(check));
@@ -381,6 +410,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         status = sg__check_report(check);
     }
     release(check);
+    session->checking = false;
     if (!check->outside)
         sg__leave(session);
     if (status == STEPGRAPH_OK) {

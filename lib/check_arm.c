@@ -27,16 +27,29 @@ fail:
     return status;
 }
 
-stepgraph_status sg__check_wait(sg__check *check, bool *late)
+/* The delay that was put in front of a wait is not the step's. */
+static uint64_t limit_behind(const sg__check *check, bool delayed)
+{
+    uint64_t delay_ns = delayed ? check->config.delay_ns : 0;
+
+    return check->config.timeout_ns < UINT64_MAX - delay_ns ? check->config.timeout_ns + delay_ns : UINT64_MAX;
+}
+
+static stepgraph_status wait_both(sg__check *check, bool delayed, bool *late)
 {
     stepgraph_status status = STEPGRAPH_OK;
 
     *late = false;
     if (check->config.feed_stream != NULL)
-        status = wait_stream(check, check->config.feed_stream, check->config.timeout_ns, late);
+        status = wait_stream(check, check->config.feed_stream, limit_behind(check, delayed), late);
     if (status == STEPGRAPH_OK && !*late)
         status = wait_stream(check, check->session->stream, check->config.timeout_ns, late);
     return status;
+}
+
+stepgraph_status sg__check_wait(sg__check *check, bool *late)
+{
+    return wait_both(check, false, late);
 }
 
 stepgraph_status sg__check_wait_for(sg__check *check, const char *what)
@@ -197,6 +210,20 @@ static void note_outcome(sg__check *check, sg__arm arm, uint32_t i)
     }
 }
 
+/* How queued replays differed after a step between, of which no values are left: only in pins that are right in the end. */
+static void note_apart(sg__check *check, uint32_t i)
+{
+    for (size_t j = 0; j < check->shots.n_items; j++) {
+        const sg__shot_item *item = &check->shots.items[j];
+        sg__record *record = &check->records[j];
+
+        if (item->bytes == 0 || (record->facts & STEPGRAPH_CHECK_UNSTEADY) != 0 || record->arms[SG__ARM_QUEUED].step != SG__NO_STEP)
+            continue;
+        record->arms[SG__ARM_QUEUED] = (sg__outcome){.step = i, .beyond = true, .bytes = item->bytes, .first = item->first};
+        check->bad = true;
+    }
+}
+
 /* Outputs that are still filled all over. */
 static void note_kept(sg__check *check, sg__arm arm)
 {
@@ -204,6 +231,27 @@ static void note_kept(sg__check *check, sg__arm arm)
         const sg__shot_item *item = &check->shots.items[j];
         if (item->group == SG__GROUP_OUTPUT && item->kept < item->pin->bytes)
             check->records[j].kept &= ~(1u << arm);
+    }
+}
+
+/* Filled with B, an output must keep as many bytes of it as after the same fresh launches: where right ones are all ones, what is left out is told
+ * by nothing else, since the image was made over ones. */
+static void note_left_out(sg__check *check, bool fresh, uint32_t i)
+{
+    for (size_t j = 0; j < check->shots.n_items && check->fill == SG__FILL_B && i + 1 == check->steps; j++) {
+        const sg__shot_item *item = &check->shots.items[j];
+        sg__record *record = &check->records[j];
+
+        if (item->group != SG__GROUP_OUTPUT || item->bytes > 0)
+            continue;
+        if (fresh) {
+            record->fresh_kept = item->kept;
+        } else if (item->kept > record->fresh_kept && (record->facts & STEPGRAPH_CHECK_UNSTEADY) == 0 &&
+                   record->arms[SG__ARM_WAITED].step == SG__NO_STEP) {
+            record->arms[SG__ARM_WAITED] = (sg__outcome){.step = i, .beyond = true, .bytes = item->kept - record->fresh_kept,
+                                                         .fresh_bits = UINT64_MAX, .replay_bits = SG__FILL_B * 0x0101010101010101ull};
+            check->bad = true;
+        }
     }
 }
 
@@ -222,6 +270,7 @@ static stepgraph_status compare_step(sg__check *check, bool fresh, sg__arm arm, 
         return status;
     if (!fresh)
         note_kept(check, arm);
+    note_left_out(check, fresh, i);
     if (differ > 0 && fresh)
         note_spread(check, i, check->fill);
     else if (differ > 0)
@@ -234,17 +283,22 @@ static stepgraph_status compare_step(sg__check *check, bool fresh, sg__arm arm, 
 /* One step, launch by launch, and its end. */
 static stepgraph_status fresh_step(sg__check *check, uint32_t i)
 {
-    stepgraph_step *step = check->step;
     stepgraph_status status;
-    char what[80];
     bool late = false;
 
     status = sg__check_feed(check, i);
     /* What is right must not depend on whether the host waits for its own feeds. */
     if (status == STEPGRAPH_OK && check->config.feed_stream != NULL)
         status = wait_stream(check, check->config.feed_stream, check->config.timeout_ns, &late);
-    if (status == STEPGRAPH_OK)
-        status = sg__run_begin(step, SG__RUN_CHECK);
+    return status == STEPGRAPH_OK ? sg__check_launches(check, i) : status;
+}
+
+stepgraph_status sg__check_launches(sg__check *check, uint32_t i)
+{
+    stepgraph_step *step = check->step;
+    stepgraph_status status = sg__run_begin(step, SG__RUN_CHECK);
+    char what[80];
+
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__check_enqueue(check, step, i);
@@ -261,6 +315,7 @@ static stepgraph_status fresh_step(sg__check *check, uint32_t i)
         sg__run_cancel(step);
         return status;
     }
+    step->outputs_stale = false; /* The host may read them for its next feed; put back at the end. */
     snprintf(what, sizeof what, "the fresh launches of step %llu", (unsigned long long)(check->config.first + i));
     return sg__check_wait_for(check, what);
 }
@@ -274,21 +329,36 @@ static void note_feeds(sg__check *check, const uint64_t *before, uint32_t i)
         if (check->shots.items[j].group != SG__GROUP_INPUT || pin->feeds == before[j])
             continue;
         record->fed = true;
-        if (i == 0)
+        if (record->fed_bytes == 0 && pin->fed_bytes < pin->bytes) {
             record->fed_bytes = pin->fed_bytes;
+            record->fed_step = i;
+        }
     }
 }
 
 /* What the very first step has written cannot be put back; what comes after it would write it again. */
-static stepgraph_status look_at_constants(sg__check *check)
+static stepgraph_status look_at_constants(sg__check *check, const char *who)
 {
     const stepgraph_pin *pin;
     stepgraph_status status = sg__constants_written(&check->constants, &pin);
 
     if (status != STEPGRAPH_OK || pin == NULL)
         return status;
-    return sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be checked: it writes pin '%s', whose role, const, says that nobody does, once more by now: make it a "
-                                           "STATE, or a LIBRARY if one keeps it for itself", check->step->name, pin->name);
+    return sg__fail(STEPGRAPH_ERR_REFUSED, "step '%s' cannot be checked: %s writes pin '%s', whose role, const, says that nobody does, once more by now: make it a "
+                                           "STATE, or a LIBRARY if one keeps it for itself", check->step->name, who, pin->name);
+}
+
+/* Which states this step of the first arm changes; all others keep the fact that they had before. */
+static stepgraph_status note_changes(sg__check *check)
+{
+    stepgraph_status status;
+    size_t differ;
+
+    status = sg__check_compare(check, &check->shots, check->start, SG__GROUP_STATE, SG__FILL_A, &differ);
+    for (size_t j = 0; status == STEPGRAPH_OK && j < check->shots.n_items; j++)
+        if (check->shots.items[j].group == SG__GROUP_STATE && check->shots.items[j].bytes > 0)
+            check->records[j].facts &= ~(uint32_t)STEPGRAPH_CHECK_UNCHANGED;
+    return status;
 }
 
 /* The first arm: what is right. */
@@ -301,13 +371,17 @@ static stepgraph_status fresh_first(sg__check *check)
         return sg__fail_memory("host", check->shots.n_items * sizeof *before);
     for (size_t j = 0; j < check->shots.n_items; j++)
         before[j] = check->shots.items[j].pin->feeds;
+    for (size_t j = 0; j < check->shots.n_items; j++)
+        check->records[j].facts |= check->shots.items[j].group == SG__GROUP_STATE ? STEPGRAPH_CHECK_UNCHANGED : 0;
     for (uint32_t i = 0; i < check->steps && status == STEPGRAPH_OK; i++) {
         status = fresh_step(check, i);
-        if (status == STEPGRAPH_OK && i == 0)
-            status = look_at_constants(check);
+        if (status == STEPGRAPH_OK && (i == 0 || i + 1 == check->steps))
+            status = look_at_constants(check, "it");
         note_feeds(check, before, i);
         if (status == STEPGRAPH_OK && check->after[i] != UINT32_MAX)
             status = sg__shot_save(&check->shots, check->after[i]);
+        if (status == STEPGRAPH_OK)
+            status = note_changes(check);
         if (status == STEPGRAPH_OK)
             status = sg__check_progress(check, "fresh");
     }
@@ -326,19 +400,6 @@ stepgraph_status sg__check_fresh_again(sg__check *check)
     if (status == STEPGRAPH_OK)
         status = sg__check_wait_for(check, "saving the last step");
     check->last_valid = status == STEPGRAPH_OK;
-    return status;
-}
-
-/* Which states no step changes, by what the first arm left. */
-static stepgraph_status note_changes(sg__check *check)
-{
-    stepgraph_status status;
-    size_t differ;
-
-    status = sg__check_compare(check, &check->shots, check->start, SG__GROUP_STATE, SG__FILL_A, &differ);
-    for (size_t j = 0; status == STEPGRAPH_OK && j < check->shots.n_items; j++)
-        if (check->shots.items[j].group == SG__GROUP_STATE && check->shots.items[j].bytes == 0)
-            check->records[j].facts |= STEPGRAPH_CHECK_UNCHANGED;
     return status;
 }
 
@@ -409,10 +470,10 @@ static stepgraph_status replay_hangs(sg__check *check, CUevent event, uint32_t i
 }
 
 /* Wait for a replay. A fault on the device is a finding, too. */
-static stepgraph_status replay_wait(sg__check *check, uint32_t i)
+static stepgraph_status replay_wait(sg__check *check, uint32_t i, bool delayed)
 {
     bool late;
-    stepgraph_status status = sg__check_wait(check, &late);
+    stepgraph_status status = wait_both(check, delayed, &late);
 
     if (status != STEPGRAPH_OK)
         return replay_failed(check, i);
@@ -440,7 +501,7 @@ static stepgraph_status replay_waited(sg__check *check, sg__arm arm)
             return status;
         if (stepgraph_step_replay(check->step) != STEPGRAPH_OK)
             return replay_failed(check, i);
-        status = replay_wait(check, i);
+        status = replay_wait(check, i, arm == SG__ARM_LATE);
         if (status != STEPGRAPH_OK || check->hung || check->failed)
             return status;
         status = compare_step(check, false, arm, i);
@@ -453,11 +514,9 @@ static stepgraph_status replay_waited(sg__check *check, sg__arm arm)
 /* Wait for one of the queued replays, from the end of the one before. */
 static stepgraph_status queued_wait(sg__check *check, uint32_t i)
 {
-    uint64_t delayed = i == 0 ? check->config.delay_ns : 0;
-    uint64_t limit = check->config.timeout_ns < UINT64_MAX - delayed ? check->config.timeout_ns + delayed : UINT64_MAX;
     bool late;
 
-    if (sg__wait_event(check->session, check->behind[i], limit, &late) != STEPGRAPH_OK)
+    if (sg__wait_event(check->session, check->behind[i], limit_behind(check, i == 0), &late) != STEPGRAPH_OK)
         return replay_failed(check, i);
     return late ? replay_hangs(check, check->behind[i], i) : STEPGRAPH_OK;
 }
@@ -466,7 +525,8 @@ static stepgraph_status queued_wait(sg__check *check, uint32_t i)
 static stepgraph_status replay_queued(sg__check *check)
 {
     stepgraph_status status = begin_replays(check, SG__FILL_B);
-    uint32_t ahead = check->session->feed_slots / 2, done = 0;
+    uint32_t ahead = check->session->feed_slots / 2 > 2 ? check->session->feed_slots / 2 : 2, done = 0;
+    bool apart[SG__CHECK_STEPS_MAX] = {false};
 
     if (status == STEPGRAPH_OK)
         status = delay(check, check->session->stream);
@@ -482,6 +542,9 @@ static stepgraph_status replay_queued(sg__check *check)
         if (stepgraph_step_replay(check->step) != STEPGRAPH_OK)
             return replay_failed(check, i);
         SG__CU(check->session->driver, EventRecord, check->behind[i], check->session->stream);
+        /* The host runs on. A step that keeps no state leaves the last result right, whatever the ones before were. */
+        if (i + 1 < check->steps && check->after[i] != UINT32_MAX)
+            status = sg__shot_compare_apart(&check->shots, check->after[i], STATES_AND_MORE, SG__FILL_A, check->fill, i, &apart[i]);
     }
     while (status == STEPGRAPH_OK && done < check->steps) {
         status = queued_wait(check, done++);
@@ -491,7 +554,12 @@ static stepgraph_status replay_queued(sg__check *check)
     }
     if (status == STEPGRAPH_OK)
         status = sg__check_wait_for(check, "the queued replays");
-    return status == STEPGRAPH_OK ? compare_step(check, false, SG__ARM_QUEUED, check->steps - 1) : status;
+    if (status == STEPGRAPH_OK)
+        status = compare_step(check, false, SG__ARM_QUEUED, check->steps - 1);
+    for (uint32_t i = 0; i + 1 < check->steps && status == STEPGRAPH_OK; i++)
+        if (apart[i] && sg__shots_found_apart(&check->shots, STATES_AND_MORE, i) > 0)
+            note_apart(check, i);
+    return status;
 
 fail:
     return status;
@@ -529,14 +597,15 @@ stepgraph_status sg__check_arms(sg__check *check)
         return status;
     sg__feeds_image_save(check->session, check->feeds_after);
     check->last_valid = true;
-    status = note_changes(check);
-    if (status == STEPGRAPH_OK)
-        status = fresh_more(check, SG__FILL_B);
+    status = fresh_more(check, SG__FILL_B);
     if (status == STEPGRAPH_OK && check->unsteady)
         status = fresh_spread(check);
     if (status == STEPGRAPH_OK)
         status = replay_arms(check);
     if (status != STEPGRAPH_OK || check->hung || check->failed)
+        return status;
+    status = look_at_constants(check, "its replay");
+    if (status != STEPGRAPH_OK)
         return status;
 
     /* Before a replay is called wrong, fresh launches have four more chances to differ by themselves. */

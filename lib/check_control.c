@@ -4,6 +4,7 @@
  * Inputs take the value of another step, which the host itself has found to be fit for use; flipping bits in an index could send a kernel
  * anywhere. Where all steps have the same value, numbers in a float type are altered.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 
 typedef struct sg__control {
     sg__check *check;
+    bool right;        /* All that replays did is what the images say. */
     unsigned int base; /* What a replay of the first step gives, with its inputs. */
 } sg__control;
 
@@ -72,13 +74,12 @@ static stepgraph_status make_base(sg__control *control)
     uint32_t last = check->steps - 1;
     bool right = check->every_step && !check->unsteady;
     stepgraph_status status;
+    size_t differ = 0;
 
     for (size_t j = 0; j < check->shots.n_items; j++)
         right = right && !check->records[j].fault;
+    control->right = right;
     control->base = check->every_step ? check->after[0] : check->after[last];
-    if (right)
-        return STEPGRAPH_OK;
-
     status = sg__check_begin_arm(check, SG__FILL_A);
     if (status == STEPGRAPH_OK)
         status = sg__check_feed(check, 0);
@@ -86,14 +87,20 @@ static stepgraph_status make_base(sg__control *control)
         status = stepgraph_session_flush(check->session);
     if (status == STEPGRAPH_OK)
         status = sg__check_wait_for(check, "the feeds of the first step");
+    /* What the step finds in its inputs, which it may change itself, and what the host keeps elsewhere for it, are those of the first step now. */
     if (status == STEPGRAPH_OK)
-        status = launch(control);
+        status = sg__check_compare(check, &check->shots, control->base, SG__GROUP_INPUT, SG__FILL_A, &differ);
+    if (status == STEPGRAPH_OK && differ > 0)
+        status = sg__shot_save_groups(&check->shots, control->base, SG__GROUP_INPUT);
+    if (status == STEPGRAPH_OK && (differ > 0 || !right) && control->base == check->after[last])
+        check->last_valid = false;
+    if (status != STEPGRAPH_OK || right)
+        return status;
+    status = launch(control);
     if (status == STEPGRAPH_OK)
         status = sg__check_wait_for(check, "a replay of the first step");
     if (status == STEPGRAPH_OK)
-        status = sg__shot_save(&check->shots, control->base);
-    if (control->base == check->after[last])
-        check->last_valid = false;
+        status = sg__shot_save_groups(&check->shots, control->base, WRITTEN);
     return status;
 }
 
@@ -279,8 +286,27 @@ static stepgraph_status alter_padding(sg__control *control, size_t j)
     stepgraph_session *session = check->session;
     const stepgraph_pin *pin = check->shots.items[j].pin;
     uint64_t live = check->records[j].fed_bytes;
-    stepgraph_status status = go_back(control);
+    uint32_t i = check->records[j].fed_step;
+    unsigned int first = control->base;
+    stepgraph_status status;
     bool changed = false;
+
+    if (i == 0) {
+        status = go_back(control);
+    } else {
+        status = sg__shot_restore(&check->shots, check->after[i - 1], SG__GROUP_STATE | SG__GROUP_INPUT);
+        if (status == STEPGRAPH_OK)
+            status = sg__check_fill(check, SG__FILL_A);
+        if (status == STEPGRAPH_OK)
+            status = sg__check_wait_for(check, "going back to a later step");
+        if (status == STEPGRAPH_OK)
+            status = sg__check_rewind(check, check->config.first + i);
+        if (status == STEPGRAPH_OK)
+            status = sg__check_feed(check, i);
+        if (status == STEPGRAPH_OK)
+            status = stepgraph_session_flush(session);
+        control->base = check->after[i];
+    }
 
     if (status == STEPGRAPH_OK) {
         CUresult code = sg__kernels_repeat(session->driver, &session->kernels, session->stream, pin->address + live, pin->bytes - live, pin->address, live);
@@ -288,6 +314,7 @@ static stepgraph_status alter_padding(sg__control *control, size_t j)
     }
     if (status == STEPGRAPH_OK)
         status = seen(control, SG__GROUP_STATE, &changed);
+    control->base = first;
     if (status != STEPGRAPH_OK)
         return status;
     check->records[j].facts |= changed ? STEPGRAPH_CHECK_PADDING : 0;
@@ -308,10 +335,103 @@ static stepgraph_status inputs(sg__control *control)
         if (check->shots.items[j].group != SG__GROUP_INPUT || (!record->used && !record->fed))
             continue;
         status = alter(control, j, other[j]);
-        if (status == STEPGRAPH_OK && record->used && record->fed && record->fed_bytes > 0 && record->fed_bytes < check->shots.items[j].pin->bytes)
+    }
+    /* These feed. */
+    for (size_t j = 0; j < check->shots.n_items && status == STEPGRAPH_OK; j++) {
+        const sg__record *record = &check->records[j];
+        if (check->shots.items[j].group == SG__GROUP_INPUT && record->used && record->fed && record->fed_bytes > 0 && (record->fed_step == 0 || control->right))
             status = alter_padding(control, j);
     }
     free(other);
+    return status;
+}
+
+/* ---- another beginning ----------------------------------------------------------------------------------------------- */
+
+/* The first step's beginning, with numbers in float types altered, all of them, by a half at most: whatever a graph reads elsewhere now shows. Or only
+ * the cells, by much: a rate may still be 0. */
+static stepgraph_status begin_altered(sg__check *check, bool cells)
+{
+    stepgraph_session *session = check->session;
+    stepgraph_status status = sg__check_begin_arm(check, SG__FILL_A);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__check_feed(check, 0);
+    if (status == STEPGRAPH_OK)
+        status = stepgraph_session_flush(session);
+    if (status == STEPGRAPH_OK)
+        status = sg__check_wait_for(check, "the feeds of the first step");
+    for (size_t j = 0; j < check->shots.n_items && status == STEPGRAPH_OK; j++) {
+        const sg__shot_item *item = &check->shots.items[j];
+        unsigned int size = sg__element_bytes(item->pin->type), byte, mask = bits_to_flip(item->pin->type, cells, &byte);
+        CUresult code;
+
+        if (item->group == SG__GROUP_OUTPUT || (cells && item->pin->role != STEPGRAPH_ROLE_CELL) || !is_float(item->pin->type) || item->pin->bytes < size ||
+            (item->group == SG__GROUP_STATE && check->config.plant != NULL && item->pin != check->config.plant))
+            continue;
+        code = sg__kernels_flip(session->driver, &session->kernels, session->stream, item->pin->address + byte, item->pin->bytes / size, size, mask);
+        if (code != CUDA_SUCCESS)
+            status = sg__fail_driver(session->driver, "cuLaunchKernel", code);
+    }
+    return status;
+}
+
+static stepgraph_status launches_altered(sg__check *check, bool cells)
+{
+    stepgraph_status status = begin_altered(check, cells);
+
+    return status == STEPGRAPH_OK ? sg__check_launches(check, 0) : status;
+}
+
+/* A state that the step only reads, and an input that is the same in all steps, may be read as a copy: from other values a replay must still do what
+ * the launches do. */
+static stepgraph_status other_beginning(sg__control *control, bool cells)
+{
+    sg__check *check = control->check;
+    stepgraph_check_summary *summary = &check->report->summary;
+    size_t differ = 0;
+    stepgraph_status status;
+
+    for (size_t j = 0; j < check->shots.n_items; j++)
+        if (check->unsteady || check->records[j].fault)
+            return STEPGRAPH_OK;
+    status = launches_altered(check, cells);
+    if (status == STEPGRAPH_OK)
+        status = sg__shot_save(&check->shots, control->base);
+    if (control->base == check->after[check->steps - 1])
+        check->last_valid = false;
+    if (status == STEPGRAPH_OK)
+        status = begin_altered(check, cells);
+    if (status == STEPGRAPH_OK)
+        status = launch(control);
+    if (status == STEPGRAPH_OK)
+        status = sg__check_compare(check, &check->shots, control->base, WRITTEN, SG__FILL_A, &differ);
+    if (status == STEPGRAPH_OK && differ > 0)
+        status = sg__check_measure(check, &check->shots, control->base, SG__FILL_A);
+    if (status != STEPGRAPH_OK || differ == 0)
+        return status;
+    for (size_t j = 0; j < check->shots.n_items; j++) {
+        const sg__shot_item *item = &check->shots.items[j];
+        if (item->bytes > 0)
+            check->records[j].arms[SG__ARM_WAITED] = (sg__outcome){.step = 0, .beyond = true, .bytes = item->bytes, .first = item->first,
+                .distance = item->distance, .fresh_bits = item->saved_bits, .replay_bits = item->live_bits};
+    }
+    /* Unless launches, too, do something else there each time. */
+    status = launches_altered(check, cells);
+    if (status == STEPGRAPH_OK)
+        status = sg__check_compare(check, &check->shots, control->base, WRITTEN, SG__FILL_A, &differ);
+    for (size_t j = 0; j < check->shots.n_items; j++) {
+        sg__record *record = &check->records[j];
+        if (differ == 0 && record->arms[SG__ARM_WAITED].step != SG__NO_STEP) {
+            record->fault = true;
+            record->facts |= STEPGRAPH_CHECK_DIFFERS;
+        } else {
+            record->arms[SG__ARM_WAITED].step = SG__NO_STEP;
+        }
+    }
+    if (differ == 0)
+        snprintf(summary->cause, sizeof summary->cause, "from a state and inputs that were altered a replay gives something else than launches: it reads "
+                 "a copy of one of them, or what stood there when it was recorded");
     return status;
 }
 
@@ -322,5 +442,9 @@ stepgraph_status sg__check_controls(sg__check *check)
 
     if (status == STEPGRAPH_OK)
         status = plants(&control);
-    return status == STEPGRAPH_OK ? inputs(&control) : status;
+    if (status == STEPGRAPH_OK)
+        status = inputs(&control);
+    if (status == STEPGRAPH_OK)
+        status = other_beginning(&control, false);
+    return status == STEPGRAPH_OK ? other_beginning(&control, true) : status;
 }

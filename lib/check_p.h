@@ -59,11 +59,14 @@ typedef struct sg__record {
     bool fault;
     bool used;     /* The graph refers to it. */
     bool fed;      /* It was fed during the check. */
-    uint64_t fed_bytes; /* In the first step. */
+    uint64_t fed_bytes; /* In the first step that feeds less than the pin holds: */
+    uint32_t fed_step;
+    uint64_t feeds_before, fed_bytes_before; /* The pin's own, to be put back. */
     sg__outcome arms[SG__ARMS];
     double spread, norm; /* Largest difference among fresh launches, and root of the largest sum of squares. */
     uint64_t spread_ulps, spread_bytes, spread_step;
     bool filled_alike; /* Unsteady only where OUTPUT and SCRATCH pins were filled with something else. */
+    uint64_t fresh_kept; /* Bytes of an output that fresh launches leave as the second filling was. */
     unsigned int kept; /* Arms in which it was still filled all over after every step, by bit. */
 } sg__record;
 
@@ -117,6 +120,8 @@ stepgraph_status sg__check_begin_arm(sg__check *check, unsigned int fill);
 stepgraph_status sg__check_fill(sg__check *check, unsigned int fill);
 /* All arms. */
 stepgraph_status sg__check_arms(sg__check *check);
+/* One step by launches, whose feeds are there. */
+stepgraph_status sg__check_launches(sg__check *check, uint32_t i);
 /* Once more, for what comes after the last step. */
 stepgraph_status sg__check_fresh_again(sg__check *check);
 /* Compare the pins with an image and wait; number of items that differ. */

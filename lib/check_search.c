@@ -202,6 +202,11 @@ static stepgraph_status record(sg__search *search)
     config.flags &= ~(uint32_t)STEPGRAPH_STEP_TIMING;
     status = stepgraph_step_begin(check->session, &config, &search->second);
     if (status == STEPGRAPH_OK)
+        status = sg__shot_restore(&check->shots, search->step > 0 ? check->after[search->step - 1] : check->start,
+                                  SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT);
+    if (status == STEPGRAPH_OK)
+        status = sg__check_wait_for(check, "going back to the step that goes wrong");
+    if (status == STEPGRAPH_OK)
         status = sg__check_rewind(check, check->config.first + search->step);
     /* What the host itself puts into its launches may come with its feeds. */
     if (status == STEPGRAPH_OK)

@@ -302,6 +302,8 @@ stepgraph_status stepgraph_pin_create_many(stepgraph_session *session, size_t n,
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__not_capturing(session, "a pin cannot be made");
+    if (status == STEPGRAPH_OK && session->checking)
+        status = sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' cannot be made in a callback of a check, whose snapshots know nothing of it: make it before", group->pins[0].name);
     if (status == STEPGRAPH_OK)
         status = name_pins(session, group);
     if (status == STEPGRAPH_OK)

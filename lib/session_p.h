@@ -45,6 +45,7 @@ struct stepgraph_session {
     unsigned long long context_id; /* Never used again by the driver: behind the same handle may one day be another context. */
     CUstream stream;
     unsigned int forks; /* sg__fork_count() when it was opened: another value now means a forked child. */
+    bool checking; /* A check is at work: its snapshots hold all pins that there are. */
     bool fed;                /* Something waits to be sent. */
     stepgraph_step *running; /* The step of which a run is open, or NULL: what is fed meanwhile is sent at once, since nothing comes between. */
     _Atomic(stepgraph_step *) capturing; /* The one that records, or NULL. Any thread's failed launch asks. */

@@ -592,7 +592,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return sg__step_fail(step, status);
 
-    status = step->trying > 0 ? launch_trying(step) : launch_as_wanted(step);
+    status = step->trying > 0 && !session->checking ? launch_trying(step) : launch_as_wanted(step);
     if (status != STEPGRAPH_OK) {
         sg__fail_prefix(status, "step '%s', replay %llu: ", step->name, (unsigned long long)step->stats.replays + 1);
         return sg__step_fail(step, status);

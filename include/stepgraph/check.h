@@ -80,8 +80,10 @@ typedef struct stepgraph_check_config {
  *
  * Before each of these, STATE, FEED and CELL pins are put back bit for bit, and OUTPUT and SCRATCH pins are filled with a pattern that differs
  * from one to the next. Replays run back to back behind a delay, and again with a wait after each; then once more from a state with
- * one flipped byte, and with each input altered. Afterwards all pins but SCRATCH are as before; see #STEPGRAPH_CHECK_ADVANCE. CONST pins are not
- * saved, since no step writes them; one that does is named after its first step, which has written it once more.
+ * one flipped byte, and with each input altered; and the first step once more by launches and by a replay, twice, from numbers that were altered in all
+ * pins of a float type, so that a copy of one of them shows. Afterwards all pins but SCRATCH are as before; see #STEPGRAPH_CHECK_ADVANCE. CONST pins are not
+ * saved, since no step writes them; one that does is named after its first step or its last, or after the replays, which have written it once more.
+ * Callbacks neither make pins nor check steps.
  *
  * None of the runs enters the step's measurements or counts, unless #STEPGRAPH_CHECK_ADVANCE makes them count.
  *
@@ -94,10 +96,10 @@ typedef struct stepgraph_check_config {
  * @retval STEPGRAPH_OK            *check_out is the caller's. A bad verdict is no error of this call.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a flag is unknown, too many steps, or @c plant is no STATE of the session.
  * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
- * @retval STEPGRAPH_ERR_STATE     The step is not READY, a run is open, or a step is recording.
+ * @retval STEPGRAPH_ERR_STATE     The step is not READY, a run is open, a step is recording, or this is a callback of a check.
  * @retval STEPGRAPH_ERR_MEMORY    No room for two snapshots; the message has the bytes needed and the limits. Nothing ran.
  * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory of a pin or of the graph is gone, or the module of one of its kernels: nothing ran then. Or the step
- *                                 writes a CONST pin, which is named: it ran once, and all but that pin is as before.
+ *                                 writes a CONST pin, which is named: all but that pin is as before.
  * @retval STEPGRAPH_ERR_LOST      The fresh launches hang or fault: it is not the replay that is at fault.
  * @return Otherwise what a callback answered.
  *

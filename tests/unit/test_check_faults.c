@@ -6,7 +6,7 @@
 
 enum { N = 1000 };
 
-static stepgraph_pin *w, *x, *loss, *tmp;
+static stepgraph_pin *w, *x, *loss, *tmp, *frozen;
 static stepgraph_step *step;
 static int stale, first_recording; /* Only the first one is wrong. */
 static CUdeviceptr other;
@@ -27,7 +27,9 @@ static stepgraph_status enqueue(void *user, stepgraph_step *of, uint64_t k)
     (void)k;
     if (stale && first_recording)
         from = other;
-    status = launched(kernels.update, N, (void *[]){ &to, &from, &by, &by, &n });
+    status = launched(kernels.copyf, 1, (void *[]){ &to, &(CUdeviceptr){ stepgraph_pin_address(frozen) } });
+    if (status == STEPGRAPH_OK)
+        status = launched(kernels.update, N, (void *[]){ &to, &from, &by, &by, &n });
     if (status == STEPGRAPH_OK)
         status = stepgraph_pin_commit(w, to);
     return status == STEPGRAPH_OK ? launched(kernels.copyf, 1, (void *[]){ &out, &from }) : status;
@@ -86,6 +88,7 @@ static void made(void)
     loss = typed(STEPGRAPH_ROLE_OUTPUT, 4, "loss");
     tmp = typed(STEPGRAPH_ROLE_SCRATCH, N * 4, "tmp");
     other = device_make(N * 4);
+    frozen = typed(STEPGRAPH_ROLE_CONST, 4, "frozen");
 }
 
 static const char *const entries[] = {
