@@ -65,13 +65,14 @@ static sg__finding *room_for(stepgraph_audit *audit, sg__weight weight)
     sg__finding *findings;
 
     if (at == SG__FINDINGS_KEPT) {
-        if (weight == SG__NOTE || audit->notes == 0)
+        sg__weight lesser = audit->of[SG__NOTE] > 0 ? SG__NOTE : SG__DOUBTFUL;
+        if (weight <= lesser || audit->of[lesser] == 0)
             return NULL;
-        for (at = audit->scanned != 0 ? audit->scanned : at; audit->findings[--at].weight != SG__NOTE;)
+        for (at = audit->scanned[lesser] != 0 ? audit->scanned[lesser] : at; audit->findings[--at].weight != lesser;)
             ;
-        audit->scanned = at;
+        audit->scanned[lesser] = at;
         drop_finding(&audit->findings[at]);
-        audit->notes--;
+        audit->of[lesser]--;
         return &audit->findings[at];
     }
     findings = sg__room(audit->findings, &audit->room, at + 1, 8, sizeof *findings);
@@ -113,7 +114,7 @@ stepgraph_status sg__audit_add(stepgraph_audit *audit, stepgraph_finding_kind ki
     audit->summary.doubtful += weight == SG__DOUBTFUL ? 1 : 0;
     if (finding == NULL)
         return audit->summary.kept == SG__FINDINGS_KEPT ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
-    audit->notes += weight == SG__NOTE ? 1 : 0;
+    audit->of[weight]++;
     *finding = (sg__finding){.kind = kind, .weight = weight, .node = node, .node_kind = "", .advice = ""};
     if (about != NULL && about->layout != NULL && about->layout->name != NULL)
         finding->name = sg__name_hold(about->layout->name);

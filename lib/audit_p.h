@@ -53,8 +53,8 @@ struct stepgraph_audit {
     sg__finding *findings;
     size_t room;
     sg__stage_name *stages;
-    uint64_t notes;      /* Those that are kept and no more than that. */
-    size_t scanned;      /* From here on there are none, once weightier ones have begun to take their place; 0: they have not. */
+    uint64_t of[SG__FAULT + 1];     /* How many of each weight are kept. */
+    size_t scanned[SG__FAULT + 1];  /* From here on there are none of it, once weightier ones have begun to take their place; 0: they have not. */
     sg__finding **order; /* As they are read. Made by sg__audit_finish(). */
     stepgraph_audit_summary summary;
     pthread_mutex_t lock;    /* Several threads may read. What follows is made by the first that does. */

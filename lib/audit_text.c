@@ -55,6 +55,9 @@ static void write_place(const sg__finding *finding, char *text, size_t bytes)
     case SG__WORD_HOST:
         snprintf(text, bytes, "%s", finding->part == 0 ? "itself" : "its argument");
         break;
+    case SG__WORD_EVENT:
+        snprintf(text, bytes, "event");
+        break;
     case SG__WORD_FUNCTION:
         snprintf(text, bytes, "kernel");
         break;

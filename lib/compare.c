@@ -32,7 +32,7 @@ static sg__half look_at_half(const sg__comparison *c, const sg__graph_difference
     noise = sg__compare_noise(c, d, at, bytes);
     if (noise == 0) {
         h.bytes = bytes;
-    } else if (bytes == 4 && sg__compare_is_steady(c, d, at)) {
+    } else if (bytes >= 2 && sg__compare_is_steady(c, d, at, bytes)) {
         h.bytes = bytes;
         h.counter = d->extent > SG__SMALL_STRUCT;
     } else if (d->extent <= SG__SMALL_STRUCT) {
@@ -99,49 +99,48 @@ static stepgraph_status classify_pointer(sg__comparison *c, const sg__change *x)
 
 /* ---- packed structs ---------------------------------------------------------------------------------------------- */
 
-/* Whether eight bytes at some place of the argument are an address in all recordings, and not the same in all. values: room for them. */
-static bool moves_at(sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values, sg__change *out)
+/* Whether eight bytes at some place of the argument are an address in all recordings, and not the same number in all. values: room for them. */
+static bool is_packed(sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint64_t *values)
 {
-    sg__graph_difference there = *d;
+    bool unlike = false;
 
     for (size_t g = 0; g < c->n; g++) {
         memcpy(&values[g], d->arguments[g] + at, 8);
         if (values[g] % 4 != 0 || !sg__compare_is_known(c, g, values[g]))
             return false;
+        unlike |= values[g] != values[0];
     }
-    there.offset = at;
-    there.bytes = 8;
-    there.values = values;
-    return sg__compare_moves(c, &there, out);
+    return unlike;
 }
 
-/* The address that a word of a packed struct is a part of: at a multiple of 4, if there is one. */
-static bool find_packed(sg__comparison *c, const sg__graph_difference *d, uint64_t *values, sg__change *out)
+/* Whether the address at some place has shown in the word before. */
+static bool is_told(sg__comparison *c, const sg__graph_difference *d, uint32_t at)
 {
-    const uint32_t first = d->offset > 7 ? d->offset - 7 : 0, last = d->offset + d->bytes - 1;
+    const size_t most = sizeof c->packed.told / sizeof *c->packed.told;
 
-    for (uint32_t step = 4; step > 0; step /= 2)
-        for (uint32_t at = first + (step - first % step) % step; at <= last && at + 8 <= d->extent; at += step)
-            if (at % 8 != 0 && (step == 4 || at % (2 * step) != 0) && moves_at(c, d, at, values, out))
-                return true;
+    if (c->packed.node != d->node || c->packed.argument != d->argument)
+        c->packed.n = 0;
+    c->packed.node = d->node;
+    c->packed.argument = d->argument;
+    for (size_t i = 0; i < most && i < c->packed.n; i++)
+        if (c->packed.told[i] == at)
+            return true;
+    c->packed.told[c->packed.n++ % most] = at;
     return false;
 }
 
-/* Whether the word differs in bytes that are no part of the address at some place. */
-static bool differs_beside(const sg__comparison *c, const sg__graph_difference *d, uint32_t at)
+/* The bytes of a word that an address at some place takes. */
+static uint64_t shared_bytes(const sg__graph_difference *d, uint32_t at)
 {
-    uint64_t unlike = sg__compare_unlike(c, d, 0, 8);
-
-    for (uint32_t i = 0; i < d->bytes; i++)
-        if (d->offset + i >= at && d->offset + i < at + 8)
-            unlike &= ~((uint64_t)0xff << 8 * i);
-    return unlike != 0;
+    return at < d->offset ? UINT64_MAX >> 8 * (d->offset - at) : UINT64_MAX << 8 * (at - d->offset);
 }
 
-/* Of a struct that is looked through byte by byte: an address that stands across words is told once. *told: nothing else in the word differs. */
+/* Of a struct that is looked through byte by byte: an address that stands across words is told once, those at a multiple of 4 before the others. A
+ * word may hold the end of one and the beginning of the next. *told: nothing else in the word differs. */
 static stepgraph_status report_packed(sg__comparison *c, const sg__graph_difference *d, bool *told)
 {
-    uint64_t *values = malloc(c->n * sizeof *values);
+    const uint32_t first = d->offset > 7 ? d->offset - 7 : 0, last = d->offset + d->bytes - 1;
+    uint64_t *values = malloc(c->n * sizeof *values), unlike = sg__compare_unlike(c, d, 0, 8), taken = 0;
     sg__graph_difference there = *d;
     stepgraph_status status = STEPGRAPH_OK;
     sg__change x;
@@ -149,19 +148,18 @@ static stepgraph_status report_packed(sg__comparison *c, const sg__graph_differe
     *told = false;
     if (values == NULL)
         return sg__fail_memory("host", c->n * sizeof *values);
-    if (find_packed(c, d, values, &x)) {
-        *told = !differs_beside(c, d, x.offset);
-        there.offset = x.offset;
-        there.bytes = 8;
-        there.values = values;
-        x.d = &there;
-        if (!c->packed.found || c->packed.node != d->node || c->packed.argument != d->argument || c->packed.offset != x.offset)
-            status = classify_pointer(c, &x);
-        c->packed.node = d->node;
-        c->packed.argument = d->argument;
-        c->packed.offset = x.offset;
-        c->packed.found = true;
-    }
+    there.bytes = 8;
+    there.values = values;
+    for (uint32_t step = 4; step > 0; step /= 2)
+        for (uint32_t at = first + (step - first % step) % step; at <= last && at + 8 <= d->extent && status == STEPGRAPH_OK; at += step) {
+            if (at % 8 == 0 || (step != 4 && at % (2 * step) == 0) || (taken & shared_bytes(d, at)) != 0 || !is_packed(c, d, at, values))
+                continue;
+            taken |= shared_bytes(d, at);
+            there.offset = at;
+            if (sg__compare_moves(c, &there, &x) && !is_told(c, d, at))
+                status = classify_pointer(c, &x);
+        }
+    *told = taken != 0 && (unlike & ~taken) == 0;
     free(values);
     return status;
 }
@@ -200,6 +198,9 @@ static stepgraph_status classify(void *user, const sg__graph_difference *d)
             return sg__compare_say_pointer(c, &x);
         snprintf(text, sizeof text, "node %u calls another host function in the %s recording", d->node, sg__ordinal(x.other));
         return sg__compare_say_topology(c, d->node, text);
+    case SG__WORD_EVENT:
+        snprintf(text, sizeof text, "node %u %s another event in the %s recording", d->node, d->argument == 0 ? "records" : "waits for", sg__ordinal(x.other));
+        return sg__compare_say_event(c, d->node, text);
     case SG__WORD_SOURCE:
     case SG__WORD_DESTINATION:
         return sg__compare_say_pointer(c, &x);
@@ -212,20 +213,47 @@ static stepgraph_status classify(void *user, const sg__graph_difference *d)
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
+/* The commit of the same pin in the same call of another recording, mostly at the same index; NULL: there is none. */
+static const sg__source *same_commit(const stepgraph_step *step, const sg__source *source, size_t index)
+{
+    for (size_t i = 0; i <= step->n_sources; i++) {
+        const size_t at = i == 0 ? index : i - 1;
+        if (at < step->n_sources && step->sources[at].pin == source->pin && step->sources[at].call == source->call)
+            return &step->sources[at];
+    }
+    return NULL;
+}
+
+/* One commit, which reads from elsewhere in some recording: of that is told, first of what is not within scratch. */
+static stepgraph_status compare_source(sg__comparison *c, size_t index)
+{
+    const sg__source *source = &c->steps[0]->sources[index], *moved = NULL;
+    size_t moved_in = 0;
+
+    for (size_t i = 1; i < c->n; i++) {
+        const size_t g = sg__compare_other(c, i);
+        const sg__source *other = same_commit(c->steps[g], source, index);
+        if (other == NULL && index < c->steps[g]->n_sources)
+            return sg__compare_say_target(c, index, g);
+        if (other == NULL || sg__compare_is_the_same(c, source->address, g, other->address))
+            continue;
+        if (sg__compare_shared_scratch(c, source->address, g, other->address, SG__NO_NODE) == NULL)
+            return sg__compare_say_source(c, index, g, other->address);
+        if (moved == NULL) {
+            moved = other;
+            moved_in = g;
+        }
+    }
+    return moved != NULL ? sg__compare_say_source(c, index, moved_in, moved->address) : STEPGRAPH_OK;
+}
+
 /* Commits keep their addresses in lists of their own, in the order of the calls. */
 static stepgraph_status compare_sources(sg__comparison *c)
 {
     stepgraph_status status = STEPGRAPH_OK;
 
-    for (size_t k = 0; k < c->steps[0]->n_sources; k++)
-        for (size_t i = 1; i < c->n && status == STEPGRAPH_OK; i++) {
-            const size_t g = sg__compare_other(c, i);
-            const stepgraph_step *other = c->steps[g];
-            if (k >= other->n_sources || sg__compare_is_the_same(c, c->steps[0]->sources[k].address, g, other->sources[k].address))
-                continue;
-            status = sg__compare_say_source(c, k, g);
-            break;
-        }
+    for (size_t k = 0; k < c->steps[0]->n_sources && status == STEPGRAPH_OK; k++)
+        status = compare_source(c, k);
     return status;
 }
 
@@ -322,6 +350,8 @@ static stepgraph_status compare_steps(size_t n_a, size_t n, const stepgraph_step
         for (size_t j = 0; j < i && status == STEPGRAPH_OK; j++)
             if (steps[j] == steps[i]) /* Which differs from itself nowhere. */
                 status = sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s' is given twice: two recordings are compared, which two steps hold", steps[i]->name);
+    if (status == STEPGRAPH_OK)
+        status = sg__session_alive(steps[0]->session); /* Nodes of a context that is gone cannot be read. */
     if (status != STEPGRAPH_OK)
         return status;
     snprintf(title, sizeof title, "step '%.100s', compared with '%.100s'", steps[0]->name, steps[n_a]->name);

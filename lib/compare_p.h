@@ -27,9 +27,9 @@ typedef struct sg__comparison {
     bool entered;                 /* The session's context is current, since the driver was asked. */
     bool bytes;                   /* Addresses may stand anywhere in an argument. */
     struct {
-        uint32_t node, argument, offset;
-        bool found;
-    } packed; /* The last of them: it may have shown in the word before. */
+        uint32_t node, argument, told[4];
+        size_t n;
+    } packed; /* Where the last of them stand: they may have shown in the word before. */
 } sg__comparison;
 
 /* What a finding is about: a word of all recordings, or a part of it. */
@@ -78,10 +78,10 @@ bool sg__compare_changes(const sg__comparison *c, const sg__graph_difference *d,
 uint64_t sg__compare_noise(const sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes);
 uint64_t sg__compare_unlike(const sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes);
 
-/* By how much four bytes go on from a recording to the one after it; and whether it is the same amount each time, as what a host counts does. Two
+/* By how much four bytes go on from a recording to the one after it; and whether four or fewer do by the same amount each time, as what a host counts does. Two
  * recordings cannot show that. */
 uint32_t sg__compare_goes_on_by(const sg__comparison *c, const sg__graph_difference *d, size_t turn, uint32_t at);
-bool sg__compare_is_steady(const sg__comparison *c, const sg__graph_difference *d, uint32_t at);
+bool sg__compare_is_steady(const sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes);
 
 /* Bytes that a host may well leave as they are: in a large struct; or the one byte of a functor without members, unless it is true or false. */
 bool sg__compare_may_be_left_over(const sg__comparison *c, const sg__graph_difference *d);
@@ -137,7 +137,16 @@ stepgraph_status sg__compare_say_counter(const sg__comparison *c, const sg__chan
 stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *x);
 stepgraph_status sg__compare_say_topology(const sg__comparison *c, uint32_t node, const char *text);
 
+/* An event that the host may wait for, or only the graph. */
+stepgraph_status sg__compare_say_event(const sg__comparison *c, uint32_t node, const char *text);
+
+/* Recording g does not commit the pin of commit `index`, in that call. */
+stepgraph_status sg__compare_say_target(sg__comparison *c, size_t index, size_t g);
+
 /* Commit `index` reads from another address in recording g than in the first. */
-stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g);
+stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g, CUdeviceptr after);
+
+/* The pin of both addresses, if it is one and SCRATCH, and moving within it is no fault. */
+const stepgraph_pin *sg__compare_shared_scratch(sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node);
 
 #endif

@@ -1,4 +1,6 @@
 /* Findings of a comparison: what a difference is called, how grave it is, and what to do about it. */
+#include <stdio.h>
+
 #include "arena_p.h"
 #include "compare_p.h"
 #include "line.h"
@@ -96,7 +98,7 @@ static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it
  * than the next step would. Not so a block that is known to be older than its recording. */
-static const stepgraph_pin *shared_scratch(sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
+const stepgraph_pin *sg__compare_shared_scratch(sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after, uint32_t node)
 {
     const stepgraph_step *one = c->steps[0], *other = c->steps[g];
     sg__place a = sg__compare_place(c, 0, before), b = sg__compare_place(c, g, after);
@@ -139,10 +141,26 @@ static void add_move(sg__line *line, const sg__comparison *c, CUdeviceptr before
     add_address(line, c->steps[g], after, node);
 }
 
-stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *x)
+/* The change to tell of: the first, or if that is within scratch the first that is not. */
+static sg__change gravest(sg__comparison *c, const sg__change *x)
 {
+    sg__change found = *x;
+
+    for (size_t i = 1; i < c->n; i++) {
+        found.other = sg__compare_other(c, i);
+        found.after = x->d->values[found.other];
+        if (!sg__compare_is_the_same(c, found.before, found.other, found.after) &&
+            sg__compare_shared_scratch(c, found.before, found.other, found.after, x->d->node) == NULL)
+            return found;
+    }
+    return *x;
+}
+
+stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *first)
+{
+    const sg__change gravest_one = gravest(c, first), *x = &gravest_one;
     const stepgraph_step *one = c->steps[0], *other = c->steps[x->other];
-    const stepgraph_pin *scratch = shared_scratch(c, x->before, x->other, x->after, x->d->node);
+    const stepgraph_pin *scratch = sg__compare_shared_scratch(c, x->before, x->other, x->after, x->d->node);
     const bool allowed = x->d->place == SG__WORD_HOST && (one->flags & other->flags & STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS) != 0;
     sg__weight weight = scratch != NULL || allowed ? SG__NOTE : sg__compare_weight(c, x->d);
     char text[512];
@@ -181,11 +199,33 @@ stepgraph_status sg__compare_say_topology(const sg__comparison *c, uint32_t node
     return status;
 }
 
-stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g)
+stepgraph_status sg__compare_say_event(const sg__comparison *c, uint32_t node, const char *text)
 {
-    const stepgraph_step *one = c->steps[0], *other = c->steps[g];
-    CUdeviceptr before = one->sources[index].address, after = other->sources[index].address;
-    const stepgraph_pin *scratch = shared_scratch(c, before, g, after, SG__NO_NODE);
+    stepgraph_status status;
+    sg__finding *f;
+
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_TOPOLOGY, SG__DOUBTFUL, c->steps[0], node, &f);
+    if (f != NULL) {
+        sg__finding_tell(f, text);
+        f->advice = "use the same event in each step; if nobody outside the graph waits for it, or records it, a check shows that";
+    }
+    return status;
+}
+
+stepgraph_status sg__compare_say_target(sg__comparison *c, size_t index, size_t g)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "the commit of pin '%.150s' in the first recording is one of other pins in the %s", c->steps[0]->sources[index].pin->name,
+             sg__ordinal(g));
+    return sg__compare_say_topology(c, SG__NO_NODE, text);
+}
+
+stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g, CUdeviceptr after)
+{
+    const stepgraph_step *one = c->steps[0];
+    CUdeviceptr before = one->sources[index].address;
+    const stepgraph_pin *scratch = sg__compare_shared_scratch(c, before, g, after, SG__NO_NODE);
     char text[640];
     sg__line line = sg__line_begin(text, sizeof text);
     stepgraph_status status;
@@ -198,7 +238,7 @@ stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t 
     f->before = before;
     f->after = after;
     sg__line_add(&line, "the commit of pin '");
-    sg__line_add(&line, one->sources[index].pin->name);
+    sg__line_name(&line, one->sources[index].pin->name);
     sg__line_add(&line, "'   moved pointer   its new value at ");
     add_move(&line, c, before, g, after, SG__NO_NODE);
     sg__finding_tell(f, text);

@@ -33,12 +33,12 @@ uint32_t sg__compare_goes_on_by(const sg__comparison *c, const sg__graph_differe
     return (uint32_t)(sg__compare_part(d, c->by_time[turn + 1], at, 4) - sg__compare_part(d, c->by_time[turn], at, 4));
 }
 
-bool sg__compare_is_steady(const sg__comparison *c, const sg__graph_difference *d, uint32_t at)
+bool sg__compare_is_steady(const sg__comparison *c, const sg__graph_difference *d, uint32_t at, uint32_t bytes)
 {
-    uint32_t amount = sg__compare_goes_on_by(c, d, 0, at);
+    const uint32_t mask = bytes < 4 ? ((uint32_t)1 << 8 * bytes) - 1 : UINT32_MAX, amount = sg__compare_goes_on_by(c, d, 0, at) & mask;
 
     for (size_t turn = 1; turn + 1 < c->n; turn++)
-        if (sg__compare_goes_on_by(c, d, turn, at) != amount)
+        if ((sg__compare_goes_on_by(c, d, turn, at) & mask) != amount)
             return false;
     return c->n > 2 && amount != 0;
 }
@@ -114,9 +114,17 @@ static bool is_upper_half(const sg__comparison *c, const sg__change *x)
     return seen && (d->values[x->other] >> 32) - (d->values[0] >> 32) + 1 > 2;
 }
 
+/* What the host counts, however large the steps are. */
+static bool is_counter(const sg__comparison *c, const sg__change *x)
+{
+    const uint32_t at = x->offset - x->d->offset, above = x->bytes == 8 && (uint32_t)sg__compare_unlike(c, x->d, at, 4) == 0 ? 4 : 0;
+
+    return x->bytes >= 4 && sg__compare_is_steady(c, x->d, at + above, 4);
+}
+
 bool sg__compare_may_be_unset(const sg__comparison *c, const sg__change *x)
 {
-    return x->d->place == SG__WORD_ARGUMENT && x->d->extent > 4 && (is_behind_a_byte(c, x) || is_first_byte(c, x) || is_upper_half(c, x));
+    return x->d->place == SG__WORD_ARGUMENT && x->d->extent > 4 && !is_counter(c, x) && (is_behind_a_byte(c, x) || is_first_byte(c, x) || is_upper_half(c, x));
 }
 
 sg__weight sg__compare_weight(const sg__comparison *c, const sg__graph_difference *d)

@@ -214,12 +214,17 @@ static stepgraph_status reconcile(sg__examination *e)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-static bool freed_in_graph(const sg__graph *graph, CUdeviceptr address)
+/* An address may be given to several allocations of a graph that follow each other, and then has to be freed as often. */
+static bool freed_in_graph(const sg__graph *graph, size_t index)
 {
-    for (size_t i = 0; i < graph->n_freed; i++)
-        if (graph->freed[i] == address)
-            return true;
-    return false;
+    const CUdeviceptr address = graph->owned[index].start;
+    size_t made = 0, freed = 0;
+
+    for (size_t i = 0; i <= index; i++)
+        made += graph->owned[i].start == address ? 1 : 0;
+    for (size_t i = 0; i < graph->n_freed && freed < made; i++)
+        freed += graph->freed[i] == address ? 1 : 0;
+    return freed == made;
 }
 
 static stepgraph_status examine_nodes(sg__examination *e)
@@ -238,7 +243,7 @@ static stepgraph_status examine_nodes(sg__examination *e)
             sg__examine_say(f, "node %u  host function: it is called at every replay, with the argument of the recording", i);
         }
     for (size_t i = 0; i < graph->n_owned && status == STEPGRAPH_OK; i++)
-        if (!freed_in_graph(graph, graph->owned[i].start)) {
+        if (!freed_in_graph(graph, i)) {
             status = sg__examine_add(e, STEPGRAPH_FINDING_ALLOCATION, graph->owned[i].node, &f);
             sg__examine_say(f, "node %u  allocation of %zu bytes that nothing in the graph frees: the second replay fails",
                 graph->owned[i].node, graph->owned[i].bytes);

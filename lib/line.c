@@ -14,7 +14,29 @@ static void add(sg__line *line, const char *from, size_t bytes)
 
     memcpy(line->at, from, n);
     line->at += n;
+    if (n < bytes) { /* No part of a character. */
+        size_t part = 0;
+        while (part < 3 && part < n && ((unsigned char)line->at[-(ptrdiff_t)part - 1] & 0xc0) == 0x80)
+            part++;
+        if (part < n && (unsigned char)line->at[-(ptrdiff_t)part - 1] >= 0xc0 && ((unsigned char)from[n] & 0xc0) == 0x80)
+            line->at -= part + 1;
+    }
     *line->at = '\0';
+}
+
+void sg__line_name(sg__line *line, const char *name)
+{
+    enum { MOST = 52 };
+    size_t n = strnlen(name, MOST + 1);
+
+    if (n <= MOST) {
+        add(line, name, n);
+        return;
+    }
+    for (n = MOST - 3; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80;)
+        n--;
+    add(line, name, n);
+    add(line, "...", 3);
 }
 
 void sg__line_add(sg__line *line, const char *text)

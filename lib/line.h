@@ -11,6 +11,8 @@ typedef struct sg__line {
 
 sg__line sg__line_begin(char *buffer, size_t bytes);
 void sg__line_add(sg__line *line, const char *text);
+/* A name, of which a part stands for a long one. */
+void sg__line_name(sg__line *line, const char *name);
 void sg__line_number(sg__line *line, uint64_t number);
 /* "0x7f...". */
 void sg__line_address(sg__line *line, uint64_t address);

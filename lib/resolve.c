@@ -280,14 +280,14 @@ static void say_pin(sg__line *line, const stepgraph_step *step, const stepgraph_
 
     if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, top, &block) && block.label[0] != '\0') {
         sg__line_add(line, "block '");
-        sg__line_add(line, block.label);
+        sg__line_name(line, block.label);
         sg__line_add(line, "' of ");
         start = block.start;
         in_block = true;
     }
     sg__line_add(line, sg__role_name(pin->role));
     sg__line_add(line, " '");
-    sg__line_add(line, pin->name);
+    sg__line_name(line, pin->name);
     sg__line_add(line, "'");
     if (address == start && !in_block)
         return;
@@ -303,7 +303,7 @@ static void say_what_is_before(sg__line *line, const stepgraph_session *session,
     if (before == NULL)
         return;
     sg__line_add(line, ", right behind pin '");
-    sg__line_add(line, before->name);
+    sg__line_name(line, before->name);
     sg__line_add(line, "'");
 }
 
@@ -338,7 +338,7 @@ static void say_unregistered(sg__line *line, const stepgraph_session *session, c
         return;
     }
     sg__line_add(line, "state '");
-    sg__line_add(line, former->name);
+    sg__line_name(line, former->name);
     sg__line_add(line, "' before it was pinned");
 }
 

@@ -325,7 +325,7 @@ stepgraph_status sg__step_committed(stepgraph_step *step, const stepgraph_pin *p
             return sg__fail_memory("host", (step->n_sources + 64) * sizeof *larger);
     }
     step->sources = larger;
-    step->sources[step->n_sources++] = (sg__source){.pin = pin, .address = source};
+    step->sources[step->n_sources++] = (sg__source){.pin = pin, .address = source, .call = step->pin_kernels};
     return STEPGRAPH_OK;
 }
 

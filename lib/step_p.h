@@ -22,6 +22,7 @@ typedef struct sg__side {
 typedef struct sg__source {
     const stepgraph_pin *pin;
     CUdeviceptr address;
+    uint64_t call; /* Those of one call run side by side. */
 } sg__source;
 
 struct stepgraph_step {

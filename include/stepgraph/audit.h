@@ -120,6 +120,7 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_step(const stepgraph_step *step, 
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, the steps belong to different sessions, or one is given twice.
  * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
  * @retval STEPGRAPH_ERR_REFUSED   The module of a kernel was unloaded since, and nodes have to be read again.
+ * @retval STEPGRAPH_ERR_LOST      The session's context is gone.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
@@ -133,7 +134,7 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
  *
  * Frameworks pass structs by value that a call fills in part; the rest holds whatever stood there before. A value is the same in all recordings
  * of one step. What differs between them is left over, with these exceptions: an argument of 1, 2, 4 or 8 bytes is one value, which may be a
- * seed; and what goes on by the same amount from each recording to the next is a counter of the host's. Such a counter is a fault as an argument
+ * seed (unless it looks as if part of it was never set, as docs/audit.md says); and what goes on by the same amount from each recording to the next is a counter of the host's. Such a counter is a fault as an argument
  * of its own and in a struct of at most 64 bytes; in a larger one it is noted, as no fault.
  *
  * An address of host memory that the driver does not know is left over too, since no kernel can use it, and so is what stands in its place in
@@ -150,6 +151,7 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, a number is 0, the steps belong to different sessions, or one is given twice.
  * @retval STEPGRAPH_ERR_STATE     A step is not READY; it is named.
  * @retval STEPGRAPH_ERR_REFUSED   The module of a kernel was unloaded since, and nodes have to be read again.
+ * @retval STEPGRAPH_ERR_LOST      The session's context is gone.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1

@@ -7,7 +7,7 @@
 #include "arguments.h"
 #include "graph.h"
 
-enum { MOST_WORDS = 9, SHAPE_WORDS = 7 };
+enum { MOST_WORDS = 11, SHAPE_WORDS = 7 };
 
 /* What a node of one of the graphs holds beside arguments, in words. */
 typedef uint64_t row[MOST_WORDS];
@@ -212,6 +212,10 @@ static stepgraph_status compare_kernels(comparison *c, size_t node)
             return compare_rows(c, function, 1);
         }
     status = compare_rows(c, shape, SHAPE_WORDS);
+    /* What is not read counts as 0 in all of them if the host said so before any: prints of some were made like that. */
+    for (size_t g = 1; g < c->n && layout != NULL && !layout->masked; g++)
+        if (c->graphs[g]->nodes[node].layout->masked && c->graphs[g]->nodes[node].function == kernel)
+            layout = c->graphs[g]->nodes[node].layout;
     if (status == STEPGRAPH_OK && (layout == NULL || kernel != first->function)) /* The host has changed the node since it was read. */
         status = sg__layout_of(c->driver, &c->graphs[0]->layouts, kernel, &layout);
     if (status != STEPGRAPH_OK || !layout->known) /* Unknown: counted as unread when the graph was. */
@@ -228,15 +232,20 @@ static stepgraph_status compare_copies(comparison *c, size_t node)
 {
     static const word_of words[] = {{SG__WORD_SOURCE, 0, 8}, {SG__WORD_DESTINATION, 0, 8}, {SG__WORD_EXTENT, 0, 8},
                                     {SG__WORD_EXTENT, 1, 8}, {SG__WORD_EXTENT, 2, 8},      {SG__WORD_EXTENT, 3, 8},
-                                    {SG__WORD_EXTENT, 4, 8}, {SG__WORD_EXTENT, 5, 8},      {SG__WORD_EXTENT, 6, 8}};
+                                    {SG__WORD_EXTENT, 4, 8}, {SG__WORD_EXTENT, 5, 8},      {SG__WORD_EXTENT, 6, 8},
+                                    {SG__WORD_EXTENT, 7, 8}, {SG__WORD_EXTENT, 8, 8}};
     stepgraph_status status;
     CUDA_MEMCPY3D x;
 
     for (size_t g = 0; g < c->n; g++) {
         memset(&x, 0, sizeof x);
         SG__CU(c->driver, GraphMemcpyNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
-        const row found = {sg__copy_source(&x), sg__copy_destination(&x), x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch,
-                           x.dstHeight};
+        /* Of an array its handle, and where in it. */
+        const bool from_array = x.srcMemoryType == CU_MEMORYTYPE_ARRAY, to_array = x.dstMemoryType == CU_MEMORYTYPE_ARRAY;
+        const row found = {from_array ? (uintptr_t)x.srcArray : sg__copy_source(&x), to_array ? (uintptr_t)x.dstArray : sg__copy_destination(&x),
+                           x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch, x.dstHeight,
+                           from_array ? x.srcXInBytes | (uint64_t)x.srcY << 24 | (uint64_t)x.srcZ << 44 : 0,
+                           to_array ? x.dstXInBytes | (uint64_t)x.dstY << 24 | (uint64_t)x.dstZ << 44 : 0};
         memcpy(c->rows[g], found, sizeof found);
     }
     return compare_rows(c, words, sizeof words / sizeof *words);
@@ -247,9 +256,11 @@ fail:
 
 static stepgraph_status compare_sets(comparison *c, size_t node)
 {
-    static const word_of words[] = {{SG__WORD_DESTINATION, 0, 8}, {SG__WORD_VALUE, 0, 4}, {SG__WORD_EXTENT, 0, 8}, {SG__WORD_EXTENT, 1, 8}};
+    static const word_of words[] = {{SG__WORD_DESTINATION, 0, 8}, {SG__WORD_VALUE, 0, 4},  {SG__WORD_EXTENT, 0, 8},
+                                    {SG__WORD_EXTENT, 1, 8},      {SG__WORD_EXTENT, 2, 8}, {SG__WORD_EXTENT, 3, 8}};
     CUDA_MEMSET_NODE_PARAMS x;
     stepgraph_status status;
+    bool told = false;
 
     for (size_t g = 0; g < c->n; g++) {
         memset(&x, 0, sizeof x);
@@ -258,7 +269,12 @@ static stepgraph_status compare_sets(comparison *c, size_t node)
         c->rows[g][1] = x.value;
         c->rows[g][2] = x.width * x.elementSize;
         c->rows[g][3] = x.height;
+        c->rows[g][4] = x.height > 1 ? x.pitch : 0; /* Of one row it means nothing. */
+        c->rows[g][5] = x.elementSize;
+        told |= x.value == 0 || x.value != c->rows[0][1]; /* Zeros are the same in all sizes; and another value is told by itself. */
     }
+    for (size_t g = 0; g < c->n && told; g++)
+        c->rows[g][5] = 0;
     return compare_rows(c, words, sizeof words / sizeof *words);
 
 fail:
@@ -278,6 +294,26 @@ static stepgraph_status compare_host_functions(comparison *c, size_t node)
         c->rows[g][1] = (uintptr_t)x.userData;
     }
     return compare_rows(c, words, sizeof words / sizeof *words);
+
+fail:
+    return status;
+}
+
+static stepgraph_status compare_events(comparison *c, size_t node)
+{
+    static const word_of recorded[] = {{SG__WORD_EVENT, 0, 8}}, awaited[] = {{SG__WORD_EVENT, 1, 8}};
+    const bool waits = c->graphs[0]->nodes[node].type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    stepgraph_status status;
+    CUevent event = NULL;
+
+    for (size_t g = 0; g < c->n; g++) {
+        if (waits)
+            SG__CU(c->driver, GraphEventWaitNodeGetEvent, c->graphs[g]->nodes[node].handle, &event);
+        else
+            SG__CU(c->driver, GraphEventRecordNodeGetEvent, c->graphs[g]->nodes[node].handle, &event);
+        c->rows[g][0] = (uintptr_t)event;
+    }
+    return compare_rows(c, waits ? awaited : recorded, 1);
 
 fail:
     return status;
@@ -312,6 +348,9 @@ static stepgraph_status compare_nodes(comparison *c, size_t node)
         return compare_sets(c, node);
     case CU_GRAPH_NODE_TYPE_HOST:
         return compare_host_functions(c, node);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return compare_events(c, node);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return compare_allocations(c, node);
     default:

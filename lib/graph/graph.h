@@ -40,7 +40,8 @@ typedef enum sg__word_place {
     SG__WORD_VALUE,       /* The value of a set. */
     SG__WORD_SHAPE,       /* Grid, block and shared memory of a launch: argument 0 to 6. */
     SG__WORD_FUNCTION,    /* Which kernel. */
-    SG__WORD_HOST         /* Of a host function: itself, or its argument, as argument 0 and 1. */
+    SG__WORD_HOST,        /* Of a host function: itself, or its argument, as argument 0 and 1. */
+    SG__WORD_EVENT        /* That is recorded, or waited for, as argument 0 and 1. */
 } sg__word_place;
 
 typedef struct sg__graph_word {

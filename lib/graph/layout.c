@@ -69,6 +69,7 @@ static stepgraph_status mark_unread(const sg__unreads *unread, sg__layout *layou
             if (*bytes == NULL && (*bytes = calloc(1, known->argument_bytes)) == NULL)
                 return sg__fail_memory("host", known->argument_bytes);
             memset(*bytes + known->offset, 0xff, known->bytes);
+            layout->masked = true;
         }
     }
     return STEPGRAPH_OK;

@@ -32,6 +32,7 @@ typedef struct sg__layout {
     CUfunction function;
     sg__name *name; /* NULL: the driver does not tell. */
     bool known; /* The driver could tell the arguments. */
+    bool masked; /* Some bytes of them are not read. */
     uint16_t n;
     struct {
         size_t offset, bytes;

@@ -1239,6 +1239,478 @@ START_TEST(nothing_to_record_is_refused)
 }
 END_TEST
 
+static CUdeviceptr counted_out;
+
+/* ---- what was missed once ---------------------------------------------------------------------------------------------------------- */
+
+/* The same new values, committed into other pins. */
+START_TEST(other_pins_of_a_commit_are_named)
+{
+    stepgraph_pin *pins[3] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b"),
+                              pin_make(session, STEPGRAPH_ROLE_STATE, 4, "c")};
+    uint64_t from[2] = {device_make(64), device_make(64)};
+    stepgraph_step *steps[2];
+
+    for (int i = 0; i < 2; i++) {
+        stepgraph_pin *to[2] = {pins[0], pins[1 + i]};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 2, to, from));
+        ready(steps[i]);
+    }
+    ck_assert_uint_ge(summary_of(compared(steps[0], steps[1], NULL)).faults, 1);
+}
+END_TEST
+
+/* Rows of a set that lie farther apart; and the same bytes, set in other units. */
+START_TEST(pitch_and_unit_of_sets_are_compared)
+{
+    CUresult (*set8)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 1024, "x");
+    stepgraph_step *steps[2];
+
+    *(void **)&set8 = stepgraph_session_symbol(session, "cuMemsetD2D8Async", 3020);
+    ck_assert(set8 != NULL);
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        if (_i == 0)
+            ck_assert_int_eq(set8(x, (size_t)(64 + 64 * i), 1, 16, 4, stream), CUDA_SUCCESS);
+        else if (i == 0)
+            CU(MemsetD8Async(x, 1, 16, stream)); /* 01 01 01 01 */
+        else
+            MORE(MemsetD32Async(x, 1, 4, stream)); /* 01 00 00 00 */
+        ready(steps[i]);
+    }
+    ck_assert_uint_ge(summary_of(compared(steps[0], steps[1], NULL)).faults, 1);
+}
+END_TEST
+
+/* Two pointers of a packed struct that move within scratch. */
+START_TEST(two_packed_pointers_that_move_within_scratch_are_no_fault)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), s = pin_of(STEPGRAPH_ROLE_SCRATCH, 1 << 20, "s");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 2; i++) {
+        struct Packed in = {.tag = 1, .a = s + (i ? 0x1100 : 0), .s = 2, .b = s + 0x20000 + (i ? 0x1100 : 0)};
+        steps[i] = recording("step", STEPGRAPH_STEP_SCAN_BYTES);
+        launch(stream, made_for.packed, 1, (void *[]){&in, &x});
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    HOLDS(report, 0, 2);
+}
+END_TEST
+
+/* A workspace of the graph's own has another address in each recording: no fault in a packed struct either. */
+START_TEST(packed_pointer_to_a_workspace_is_no_fault)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), workspace, first = 0;
+    stepgraph_step *steps[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct Packed in = {.tag = 1, .a = x, .s = 2};
+        steps[i] = recording("step", STEPGRAPH_STEP_SCAN_BYTES);
+        MORE(MemAllocAsync(&workspace, 4096, stream));
+        in.b = workspace;
+        launch(stream, made_for.packed, 1, (void *[]){&in, &x});
+        MORE(MemFreeAsync(workspace, stream));
+        CLEAN(ready(steps[i]));
+        if (i == 0)
+            first = workspace;
+    }
+    ck_assert_uint_ne(first, workspace);
+    CLEAN(compared(steps[0], steps[1], NULL));
+}
+END_TEST
+
+/* A report that is full of doubts names a fault all the same. */
+START_TEST(fault_behind_a_thousand_doubts_is_named)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), places[2] = {device_make(0x200000), device_make(0x200000)};
+    static struct Big large;
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f = STEPGRAPH_FINDING_INIT;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", LOOSE);
+        for (int k = 0; k < 3; k++) {
+            for (int w = 0; w < 400; w++)
+                large.words[w] = places[i] + 256 * (uint64_t)w;
+            launch(stream, made_for.big4096, 1, (void *[]){&x, &large});
+        }
+        inc(stream, x, (float)(1 + i)); /* The learning rate. */
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    ck_assert_uint_eq(summary_of(report).faults, 1);
+    OK(stepgraph_audit_get(report, 0, &f));
+    ck_assert_msg(f.fault == 1, "the first finding is no fault: %s", f.text);
+}
+END_TEST
+
+/* The same at the end of one recording. */
+START_TEST(fault_behind_a_thousand_doubts_is_named_by_end)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), place = device_make(0x200000), fresh = device_make(64);
+    static struct Big large;
+    stepgraph_step *step = recording("step", 0);
+    stepgraph_audit *report = NULL;
+    stepgraph_finding f = STEPGRAPH_FINDING_INIT;
+
+    for (int k = 0; k < 3; k++) {
+        for (int w = 0; w < 400; w++)
+            large.words[w] = place + 256 * (uint64_t)(400 * k + w);
+        launch(stream, made_for.big4096, 1, (void *[]){&x, &large});
+    }
+    axpb(stream, x, fresh, 1);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "1 fault", "node 3", "axpb");
+    OK(stepgraph_audit_step(step, &report));
+    keep_report(report);
+    OK(stepgraph_audit_get(report, 0, &f));
+    ck_assert_msg(f.fault == 1, "the first finding is no fault: %s", f.text);
+}
+END_TEST
+
+/* What nobody reads, as the host says after it has recorded the first step. */
+START_TEST(unread_bytes_said_between_recordings)
+{
+    static const stepgraph_unread unread = {.pattern = "*", .argument = UINT32_MAX, .argument_bytes = sizeof(struct Inner), .offset = 24, .bytes = 8};
+    stepgraph_step *steps[3];
+    stepgraph_audit *report;
+    int k = 1;
+    char byte = 1;
+
+    counted_out = pin_of(STEPGRAPH_ROLE_OUTPUT, 64, "out");
+    for (int i = 0; i < 3; i++) {
+        struct Inner small = {.p = counted_out, .n = 1};
+        small.tail[1] = (const uint64_t[]){0x3f81234511223344u, 0x7777000155667788u, 0xc1d2e3f40badcafeu}[i];
+        if (i == 1 && _i)
+            OK(stepgraph_session_set_unread(session, &unread, 1));
+        steps[i] = recording("step", LOOSE);
+        launch(stream, made_for.inner, 1, (void *[]){&small, &counted_out, &k, &byte, &counted_out});
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], steps[2]);
+    ck_assert_msg(summary_of(report).faults == 0, "%s", stepgraph_audit_text(report));
+}
+END_TEST
+
+/* Events that another stream waits for, recorded as nodes. */
+START_TEST(other_event_is_named)
+{
+    CUresult (*record_event)(CUevent, CUstream, unsigned);
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    CUevent e[2];
+
+    *(void **)&record_event = stepgraph_session_symbol(session, "cuEventRecordWithFlags", 11010);
+    ck_assert(record_event != NULL);
+    for (int i = 0; i < 2; i++)
+        CU(EventCreate(&e[i], 0));
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        inc(stream, x, 1);
+        ck_assert_int_eq(record_event(e[i], stream, 1), CUDA_SUCCESS);
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    ck_assert_uint_eq(summary_of(report).doubtful, 1);
+    DOUBTED(report, TOPOLOGY, 1, "event record", UINT32_MAX, 0, "same event", "records another event in the second recording");
+}
+END_TEST
+
+/* A pointer that stays within scratch in one other recording, and leaves it in the next. */
+START_TEST(pointer_that_leaves_scratch_in_a_later_recording_is_named)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), s = pin_of(STEPGRAPH_ROLE_SCRATCH, 4096, "s"), w = device_make(4096);
+    const CUdeviceptr places[3] = {s, s + 256, w};
+    stepgraph_step *steps[3];
+    stepgraph_audit *report;
+
+    for (int i = 0; i < 3; i++) {
+        steps[i] = recording("step", LOOSE);
+        axpb(stream, x, places[i], 1);
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], steps[2]);
+    HOLDS(report, 1, 1);
+    ck_assert_uint_eq(FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "scratch 's'", "4096 bytes that no pin covers").after, w);
+}
+END_TEST
+
+/* The same of new values. */
+START_TEST(new_value_that_leaves_scratch_in_a_later_recording_is_named)
+{
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    CUdeviceptr s = pin_of(STEPGRAPH_ROLE_SCRATCH, 4096, "s"), w = device_make(4096);
+    const CUdeviceptr places[3] = {s, s + 256, w};
+    stepgraph_step *steps[3];
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t from[2] = {places[i], s + 1024};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 2, pins, from));
+        ready(steps[i]);
+    }
+    ck_assert_uint_eq(summary_of(compared(steps[0], steps[1], steps[2])).faults, 1);
+}
+END_TEST
+
+/* Copies of one call run side by side: in which order they are given is all the same. */
+START_TEST(order_of_the_pins_of_a_commit_is_no_fault)
+{
+    stepgraph_pin *pins[2] = {pin_make(session, STEPGRAPH_ROLE_STATE, 4, "a"), pin_make(session, STEPGRAPH_ROLE_STATE, 4, "b")};
+    uint64_t from[2] = {device_make(64), device_make(64)};
+    stepgraph_step *steps[2];
+
+    for (int i = 0; i < 2; i++) {
+        stepgraph_pin *to[2] = {pins[i], pins[1 - i]};
+        uint64_t of[2] = {from[i], from[1 - i]};
+        steps[i] = recording("step", LOOSE);
+        OK(stepgraph_pin_commit_many(session, 2, to, of));
+        ready(steps[i]);
+    }
+    CLEAN(compared(steps[0], steps[1], NULL));
+}
+END_TEST
+
+/* Texts are whole characters, whatever names are cut off. */
+START_TEST(texts_are_utf_8_whatever_names_are)
+{
+    char name[STEPGRAPH_NAME_MOST + 1], quoted[4096];
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    stepgraph_finding f = STEPGRAPH_FINDING_INIT;
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x"), w;
+
+    memset(name, 'x', sizeof name);
+    for (int i = _i; i + 2 < (int)sizeof name; i += 2)
+        memcpy(&name[i], "\xc3\xa4", 3);
+    name[sizeof name - 1] = '\0';
+    w = pin_of(STEPGRAPH_ROLE_STATE, 64, name);
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", LOOSE);
+        axpb(stream, x, w + 16 * (CUdeviceptr)i, 1);
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    OK(stepgraph_audit_get(report, 0, &f));
+    snprintf(quoted, sizeof quoted, "\"%s\"", f.text);
+    ck_assert_msg(json_fault(quoted) == NULL, "no UTF-8: %s", f.text);
+    ck_assert_msg(strstr(f.text, "+ 16") != NULL, "the places look alike: %s", f.text);
+}
+END_TEST
+
+/* The caller's context stays current, on all ways out. */
+START_TEST(context_stack_is_left_as_it_was)
+{
+    static char *heap;
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report = NULL;
+    CUcontext other, now;
+
+    if (heap == NULL)
+        heap = malloc(1 << 20);
+    for (int i = 0; i < 2; i++) {
+        uint64_t word = (uintptr_t)heap + 4096 * (uint64_t)(i + 1);
+        steps[i] = recording("step", LOOSE);
+        launch(stream, made_for.dropout, 1, (void *[]){&x, &word});
+        inc(stream, x, (float)i);
+        ready(steps[i]);
+    }
+    CU(CtxCreate(&other, 0, 0));
+    if (_i == 1)
+        driver_fails("cuPointerGetAttributes", 1, 999);
+    if (_i == 2)
+        driver_fails("cuGraphKernelNodeGetParams", 3, 999);
+    ck_assert_int_eq(stepgraph_audit_compare(steps[0], steps[1], NULL, &report) == STEPGRAPH_OK, _i != 2);
+    no_driver_fails();
+    CU(CtxGetCurrent(&now));
+    ck_assert_ptr_eq(now, other);
+    CU(CtxDestroy(other));
+    stepgraph_audit_destroy(report);
+}
+END_TEST
+
+/* A graph may give the same address to allocations that follow each other: each has to be freed. */
+START_TEST(second_allocation_at_an_address_is_named)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 4, "x"), one, two;
+    stepgraph_step *step = recording("step", 0);
+
+    MORE(MemAllocAsync(&one, 4096, stream));
+    axpb(stream, x, one, 1);
+    MORE(MemFreeAsync(one, stream));
+    MORE(MemAllocAsync(&two, 4096, stream));
+    axpb(stream, x, two, 1);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_end(step), "allocation", "nothing in the graph frees");
+}
+END_TEST
+
+static stepgraph_audit *in_order(stepgraph_step *(*with)(uint64_t), uint64_t base, uint64_t by)
+{
+    stepgraph_step *a[2], *b[2];
+    stepgraph_audit *report = NULL;
+
+    a[0] = with(base); /* k, k + 1, k + 1, k */
+    b[0] = with(base + by);
+    b[1] = with(base + 2 * by);
+    a[1] = with(base + 3 * by);
+    OK(stepgraph_audit_compare_many(2, a, 2, b, &report));
+    return keep_report(report);
+}
+
+static stepgraph_step *with_seed(uint64_t seed)
+{
+    stepgraph_step *step = recording("step", LOOSE);
+
+    launch(stream, made_for.dropout, 1, (void *[]){&counted_out, &seed});
+    ready(step);
+    return step;
+}
+
+static stepgraph_step *with_small_counter(uint64_t count)
+{
+    stepgraph_step *step = recording("step", LOOSE);
+    struct Packed in = {.tag = 1, .s = 2};
+    uint16_t n = (uint16_t)count;
+
+    memcpy((char *)&in + 20, &n, sizeof n);
+    launch(stream, made_for.packed, 1, (void *[]){&in, &counted_out});
+    ready(step);
+    return step;
+}
+
+static stepgraph_step *with_member(uint64_t count)
+{
+    stepgraph_step *step = recording("step", LOOSE);
+    struct Adam in = {.rate = 1, .correction = 1, .step = (int)count, .decay = 1};
+
+    launch(stream, made_for.adam_struct, 1, (void *[]){&in, &counted_out});
+    ready(step);
+    return step;
+}
+
+/* The offset of a generator goes on by 1,024 with each recording. */
+START_TEST(counter_that_goes_on_by_whole_bytes_is_a_fault)
+{
+    static const uint64_t by[] = {4, 0x100, 0x400, 0x10000};
+
+    counted_out = pin_of(STEPGRAPH_ROLE_OUTPUT, 64, "out");
+    HOLDS(in_order(with_seed, 0x404, by[_i]), 1, 1);
+}
+END_TEST
+
+START_TEST(member_that_goes_on_by_whole_bytes_is_a_fault)
+{
+    static const uint64_t by[] = {4, 0x100, 0x400, 0x10000};
+
+    counted_out = pin_of(STEPGRAPH_ROLE_OUTPUT, 64, "out");
+    HOLDS(in_order(with_member, 0x404, by[_i]), 1, 1);
+}
+END_TEST
+
+START_TEST(counter_of_two_bytes_at_the_end_is_a_fault)
+{
+    counted_out = pin_of(STEPGRAPH_ROLE_OUTPUT, 64, "out");
+    HOLDS(in_order(with_small_counter, 5, 1), 1, 1);
+}
+END_TEST
+
+/* As every other call answers then. */
+START_TEST(recordings_of_a_context_that_is_gone_are_not_read)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    struct unit_kernels of_other;
+    stepgraph_session *mine;
+    stepgraph_step *steps[2];
+    stepgraph_audit *report = NULL;
+    CUcontext other, before;
+    stepgraph_status status;
+    stepgraph_pin *x;
+    CUdevice device;
+
+    CU(CtxGetCurrent(&before));
+    CU(DeviceGet(&device, 0));
+    CU(CtxCreate(&other, 0, device));
+    kernels_load(&of_other);
+    config.context = other;
+    mine = session_make(&config);
+    x = pin_make(mine, STEPGRAPH_ROLE_STATE, 4, "x");
+    for (int i = 0; i < 2; i++) {
+        CUdeviceptr p = stepgraph_pin_address(x);
+        float v = (float)i;
+        steps[i] = step_make(mine, "step", 0);
+        begin_recording(steps[i]);
+        launch((CUstream)stepgraph_session_stream(mine), of_other.inc, 1, (void *[]){&p, &v});
+        OK(stepgraph_step_end(steps[i]));
+    }
+    CU(CtxDestroy(other));
+    CU(CtxSetCurrent(before));
+    unit_leaves_objects(1);
+    status = stepgraph_audit_compare(steps[0], steps[1], NULL, &report);
+    stepgraph_audit_destroy(report);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_audit_compare(steps[0], steps[1], NULL, &report), "context");
+}
+END_TEST
+
+/* A step count as the first member of a struct: goes on by more than one with each recording. */
+START_TEST(first_member_that_goes_on_is_a_fault)
+{
+    stepgraph_step *a[2], *b[2];
+    stepgraph_audit *report = NULL;
+
+    counted_out = pin_of(STEPGRAPH_ROLE_OUTPUT, 64, "out");
+    for (int i = 0; i < 4; i++) {
+        struct Packed in = {.tag = 4 + 4 * i, .s = 2};
+        stepgraph_step *step = recording("step", LOOSE);
+        launch(stream, made_for.packed, 1, (void *[]){&in, &counted_out});
+        ready(step);
+        (i == 0 || i == 3 ? a : b)[i == 0 || i == 1 ? 0 : 1] = step;
+    }
+    OK(stepgraph_audit_compare_many(2, a, 2, b, &report));
+    keep_report(report);
+    HOLDS(report, 1, 1);
+}
+END_TEST
+
+/* A block of an older step in place of a temporary, in a later recording only. */
+START_TEST(older_block_in_a_later_recording_is_named)
+{
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+    CUdeviceptr out = pin_of(STEPGRAPH_ROLE_STATE, 4, "out");
+    stepgraph_arena *arena = NULL;
+    stepgraph_step *steps[3] = {NULL};
+    uint64_t t = 0, aside, old = 0;
+    stepgraph_audit *report;
+
+    config.bytes = 1 << 16;
+    OK(stepgraph_arena_create(session, &config, &arena));
+    for (int i = 0; i < 3; i++) {
+        if (i == 1)
+            OK(stepgraph_arena_alloc(arena, 256, "aside", &aside)); /* So that temporaries come to lie elsewhere. */
+        if (i == 2)
+            OK(stepgraph_arena_alloc(arena, 256, "old", &old));
+        steps[i] = recording("step", 0);
+        if (i < 2)
+            OK(stepgraph_arena_alloc(arena, 256, "t", &t));
+        axpb(stream, out, i < 2 ? t : old, 1);
+        if (i < 2)
+            OK(stepgraph_arena_free(arena, t));
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], steps[2]);
+    ck_assert_msg(summary_of(report).faults == 1, "%s", stepgraph_audit_text(report));
+    for (int i = 0; i < 3; i++)
+        drop_step(steps[i]);
+    OK(stepgraph_arena_destroy(arena));
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("audit_compare");
@@ -1297,6 +1769,27 @@ static Suite *make(void)
     tcase_add_test(tc, callback_that_breaks_the_recording_is_told_where);
     tcase_add_test(tc, what_end_refuses_is_passed_on_and_flags_are_too);
     tcase_add_test(tc, nothing_to_record_is_refused);
+    tc = audit_case(suite, "what is easily missed");
+    tcase_add_test(tc, other_pins_of_a_commit_are_named);
+    tcase_add_loop_test(tc, pitch_and_unit_of_sets_are_compared, 0, 2);
+    tcase_add_test(tc, two_packed_pointers_that_move_within_scratch_are_no_fault);
+    tcase_add_test(tc, packed_pointer_to_a_workspace_is_no_fault);
+    tcase_add_test(tc, fault_behind_a_thousand_doubts_is_named);
+    tcase_add_test(tc, fault_behind_a_thousand_doubts_is_named_by_end);
+    tcase_add_loop_test(tc, unread_bytes_said_between_recordings, 0, 2);
+    tcase_add_test(tc, other_event_is_named);
+    tcase_add_test(tc, pointer_that_leaves_scratch_in_a_later_recording_is_named);
+    tcase_add_test(tc, new_value_that_leaves_scratch_in_a_later_recording_is_named);
+    tcase_add_test(tc, order_of_the_pins_of_a_commit_is_no_fault);
+    tcase_add_loop_test(tc, context_stack_is_left_as_it_was, 0, 3);
+    tcase_add_test(tc, second_allocation_at_an_address_is_named);
+    tcase_add_test(tc, counter_of_two_bytes_at_the_end_is_a_fault);
+    tcase_add_loop_test(tc, counter_that_goes_on_by_whole_bytes_is_a_fault, 0, 4);
+    tcase_add_loop_test(tc, member_that_goes_on_by_whole_bytes_is_a_fault, 0, 4);
+    tcase_add_test(tc, recordings_of_a_context_that_is_gone_are_not_read);
+    tcase_add_test(tc, first_member_that_goes_on_is_a_fault);
+    tcase_add_test(tc, older_block_in_a_later_recording_is_named);
+    tcase_add_loop_test(tc, texts_are_utf_8_whatever_names_are, 0, 2);
     return suite;
 }
 
