@@ -62,6 +62,7 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
 {
     const uint64_t bytes = bytes_of(ranges, n);
     stepgraph_status status;
+    unsigned int before;
     sg__slice *slot;
     CUresult code;
     size_t slices;
@@ -73,6 +74,7 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
         return STEPGRAPH_OK;
     }
     status = make_room(session, sg__slices_most(n, bytes));
+    before = session->commit_ring.slot;
     if (status == STEPGRAPH_OK)
         status = sg__ring_next(session, &session->commit_ring, &waited);
     if (status != STEPGRAPH_OK)
@@ -81,10 +83,12 @@ stepgraph_status sg__commit_now(stepgraph_session *session, const sg__range *ran
     /* One device buffer for all lists: each copy into it comes, in stream order, after the launch that read the list before. */
     slot = (sg__slice *)(void *)sg__ring_slot(&session->commit_ring, session->commit_ring.slot);
     slices = sg__slices_cut(ranges, n, bytes, slot);
-    SG__CU(session->driver, MemcpyHtoDAsync, session->commit_table, slot, slices * sizeof *slot, session->stream);
-    status = sg__ring_sent(session, &session->commit_ring);
-    if (status != STEPGRAPH_OK)
+    code = session->driver->MemcpyHtoDAsync(session->commit_table, slot, slices * sizeof *slot, session->stream);
+    status = code == CUDA_SUCCESS ? sg__ring_sent(session, &session->commit_ring) : sg__fail_driver(session->driver, "cuMemcpyHtoDAsync", code);
+    if (status != STEPGRAPH_OK) {
+        session->commit_ring.slot = before; /* The next list goes there: without it the half would have no fence. */
         return status;
+    }
     code = sg__kernels_commit(session->driver, &session->kernels, session->stream, session->commit_table, slices);
     if (code != CUDA_SUCCESS)
         return sg__fail_driver(session->driver, "cuLaunchKernel", code);
@@ -154,7 +158,7 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
         return status;
     status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
-    for (size_t i = 0; step == NULL && i < n; i++)
+    for (size_t i = 0; status == STEPGRAPH_OK && step == NULL && i < n; i++)
         note_former(pins[i], ranges[i].b);
     if (status != STEPGRAPH_OK) {
         if (n == 1)

@@ -299,6 +299,7 @@ static stepgraph_status keep_used(stepgraph_step *step, const bool *used)
         if (used[i]) {
             stepgraph_pin *pin = session->pins[i];
             pin->users++;
+            step->used_feeds[step->n_used] = pin->fed_at <= step->fed_before ? pin->feeds : 0;
             step->used[step->n_used++] = pin;
             watch(step, pin);
         }

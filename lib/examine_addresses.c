@@ -69,6 +69,7 @@ static int by_former(const void *a, const void *b)
 static void gather_formers(sg__examination *e)
 {
     const stepgraph_session *session = e->step->session;
+    CUdeviceptr furthest = 0;
 
     e->formers = malloc((session->n_pins + 1) * sizeof *e->formers);
     if (e->formers == NULL)
@@ -78,6 +79,22 @@ static void gather_formers(sg__examination *e)
             e->formers[e->n_formers++] = session->pins[i];
     if (e->n_formers > 0)
         qsort(e->formers, e->n_formers, sizeof *e->formers, by_former);
+    for (size_t i = 0; i < e->n_formers; i++) {
+        e->formers_overlap |= e->formers[i]->former < furthest;
+        if (e->formers[i]->former + e->formers[i]->bytes > furthest)
+            furthest = e->formers[i]->former + e->formers[i]->bytes;
+    }
+}
+
+/* Values of several pins stood there, one after the other: it is a new value's place for whichever of them the step uses. */
+static const stepgraph_pin *former_of_several(const sg__examination *e, CUdeviceptr address)
+{
+    const stepgraph_pin *found = NULL;
+
+    for (size_t i = 0; i < e->n_formers && e->formers[i]->former <= address; i++)
+        if (address < e->formers[i]->former + e->formers[i]->bytes && (found == NULL || e->used[sg__pin_index(e->step->session, e->formers[i]->address)]))
+            found = e->formers[i];
+    return found;
 }
 
 /* As sg__former_state(), but quick. Most recordings never ask. */
@@ -89,6 +106,8 @@ static const stepgraph_pin *former_at(sg__examination *e, CUdeviceptr address)
         gather_formers(e);
     if (e->formers == NULL)
         return sg__former_state(e->step->session, address);
+    if (e->formers_overlap)
+        return former_of_several(e, address);
     high = e->n_formers;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -440,6 +459,17 @@ stepgraph_status sg__examine_read(sg__examination *e)
 
 /* ---- sources and adopted memory ---------------------------------------------------------------------------------- */
 
+/* So many bytes of a new value lie behind the pin in which it begins, and those that follow without a gap. */
+static uint64_t source_reaches(const sg__examination *e, const sg__source *source)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = source->address + source->pin->bytes, covered = source->address;
+
+    for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address <= covered; i++)
+        covered = session->pins[i]->address + session->pins[i]->bytes;
+    return covered < end ? end - covered : 0;
+}
+
 /* New values that commits read through their lists, where the scan does not see them. */
 static stepgraph_status examine_source(sg__examination *e, const sg__source *source)
 {
@@ -457,6 +487,16 @@ static stepgraph_status examine_source(sg__examination *e, const sg__source *sou
         if (status != STEPGRAPH_OK)
             return status;
         where = sg__resolve(e->step, source->address);
+    }
+    if (where.where == SG__IN_PIN && source_reaches(e, source) > 0) {
+        e->unregistered++;
+        status = sg__examine_add(e, STEPGRAPH_FINDING_UNREGISTERED, SG__NO_NODE, &f);
+        if (f != NULL)
+            f->before = source->address;
+        sg__examine_say(f, "the new value of pin '%.100s', 0x%llx, %llu bytes: begins in pin '%.100s' and reaches %llu bytes beyond it", source->pin->name,
+            (unsigned long long)source->address, (unsigned long long)source->pin->bytes, session->pins[where.pin]->name,
+            (unsigned long long)source_reaches(e, source));
+        return status;
     }
     if (where.where == SG__IN_PIN || where.where == SG__IN_GRAPH)
         return STEPGRAPH_OK;

@@ -19,6 +19,7 @@ typedef struct sg__examination {
     sg__allocations left; /* Memory that addresses were left over of, which the step does not use. */
     const stepgraph_pin **formers; /* STATE pins that stood elsewhere before, by that address; NULL: not gathered yet. */
     size_t n_formers;
+    bool formers_overlap;
     uint64_t unregistered; /* Words outside the registry. */
 } sg__examination;
 

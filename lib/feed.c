@@ -68,7 +68,7 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
     sg__bank *bank;
 
     for (bank = session->banks; bank != NULL; bank = bank->next)
-        if (align(bank->used, alignment) + pin->bytes <= bank->bytes)
+        if (pin->bytes <= bank->bytes && align(bank->used, alignment) <= bank->bytes - pin->bytes)
             break;
     if (bank == NULL) {
         status = bank_make(session, pin->bytes > session->feed_bytes ? pin->bytes : session->feed_bytes, &bank);
@@ -146,6 +146,7 @@ void sg__banks_free(stepgraph_session *session)
 stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64_t bytes)
 {
     stepgraph_session *session;
+    stepgraph_status status;
     unsigned char *place;
     sg__bank *bank;
 
@@ -164,7 +165,9 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
 
     if (!bank->open) {
         bool waited;
-        stepgraph_status status = sg__ring_next(session, &bank->ring, &waited);
+        status = sg__session_alive(session); /* The slots go with the context; asked once for each of them. */
+        if (status == STEPGRAPH_OK)
+            status = sg__ring_next(session, &bank->ring, &waited);
         if (status != STEPGRAPH_OK)
             return sg__log_failure(session, status);
         session->pin_stats.feed_waits += waited ? 1 : 0;
@@ -193,7 +196,7 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
         bank->high = pin->offset + pin->bytes;
     pin->feeds++;
     pin->fed_bytes = bytes;
-    session->pin_stats.feeds++;
+    pin->fed_at = ++session->pin_stats.feeds;
     return session->running != NULL ? stepgraph_session_flush(session) : STEPGRAPH_OK;
 }
 
@@ -273,10 +276,10 @@ static stepgraph_status send_bank(stepgraph_session *session, sg__bank *bank)
     sg__count_own(session, STEPGRAPH_KIND_COPY, 1);
     session->pin_stats.feed_copies++;
     session->pin_stats.feed_bytes += bytes;
-    bank->open = false;
     status = sg__ring_sent(session, &bank->ring);
     if (status == STEPGRAPH_OK && bank->n_adopted > 0)
         status = scatter(session, bank);
+    bank->open = status != STEPGRAPH_OK; /* All of it once more, then: an adopted feed has no value yet, or the slot no fence. */
     return status;
 
 fail:

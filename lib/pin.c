@@ -46,7 +46,7 @@ stepgraph_pin *stepgraph_session_pin(const stepgraph_session *session, const cha
 
 static stepgraph_status adopt(stepgraph_pin *pin)
 {
-    const stepgraph_session *session = pin->session;
+    stepgraph_session *session = pin->session;
     const CUdeviceptr address = pin->address;
     sg__allocation facts;
     stepgraph_status status = sg__allocation_ask(session->driver, address, &facts);
@@ -65,7 +65,8 @@ static stepgraph_status adopt(stepgraph_pin *pin)
     pin->buffer_id = facts.buffer_id;
     /* A pool recycles memory without the driver's ids telling, and freed pool memory must not even be asked about. */
     pin->verifiable = !facts.pool;
-    return STEPGRAPH_OK;
+    /* Met: an address in there is known for one when the pin and the memory are gone. */
+    return sg__seen_add(session, &facts);
 }
 
 stepgraph_status sg__pin_check(const stepgraph_pin *pin)
@@ -224,6 +225,10 @@ static stepgraph_status find_memory(stepgraph_session *session, sg__pin_group *g
             return sg__fail_prefix(status, "pin '%s': ", group->pins[0].name);
         if (status != STEPGRAPH_OK)
             return sg__fail_prefix(status, "pins '%s' to '%s': ", group->pins[0].name, group->pins[group->n - 1].name);
+        status = sg__seen_add(session, &(sg__allocation){.start = group->memory, .bytes = bytes, .type = CU_MEMORYTYPE_DEVICE,
+                                                         .device = session->device, .node = SG__NO_NODE});
+        if (status != STEPGRAPH_OK)
+            return status;
         for (size_t i = 0; i < group->n; i++)
             if (!group->pins[i].adopted && group->pins[i].bank == NULL)
                 group->pins[i].address = group->memory + group->pins[i].offset;

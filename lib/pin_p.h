@@ -32,6 +32,7 @@ struct stepgraph_pin {
     unsigned int slot;   /* The slot that holds the latest value. */
     uint64_t fed_round;  /* The bank's round in which it was fed last. */
     uint64_t feeds;      /* Times it was fed. */
+    uint64_t fed_at;     /* The session's count of feeds when it was fed last; 0: never. */
     uint64_t fed_bytes;  /* How many bytes the last time; behind them are zeros. */
 };
 

@@ -13,6 +13,8 @@ stepgraph_status sg__ring_init(stepgraph_session *session, sg__ring *ring, size_
     void *memory;
 
     memset(ring, 0, sizeof *ring);
+    if (slot_bytes > SIZE_MAX / 2 / half)
+        return sg__fail_memory("page-locked host", SIZE_MAX);
     status = sg__host_alloc(session, &memory, bytes);
     if (status != STEPGRAPH_OK)
         return status;

@@ -304,8 +304,11 @@ static stepgraph_status find_device(stepgraph_session *session, const stepgraph_
         status = enter_first(session);
         if (status != STEPGRAPH_OK)
             return status;
-        SG__CU(driver, CtxGetDevice, &session->device);
-        return STEPGRAPH_OK; /* And stays entered. */
+        CUresult code = driver->CtxGetDevice(&session->device);
+        if (code == CUDA_SUCCESS)
+            return STEPGRAPH_OK; /* And stays entered. */
+        sg__leave(session);
+        return sg__fail_driver(driver, "cuCtxGetDevice", code);
     }
     SG__CU(driver, DeviceGetCount, &count);
     if (config->device >= count)

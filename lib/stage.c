@@ -618,6 +618,7 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     step->stats.warmup_runs += stages->open == STEPGRAPH_RUN_WARMUP ? 1 : 0;
     step->stats.fresh_runs += stages->open == STEPGRAPH_RUN_FRESH ? 1 : 0;
     step->stats.fallback_runs += stages->open == STEPGRAPH_RUN_FALLBACK ? 1 : 0;
+    step->ran_at = session->recordings;
     step->outputs_stale = false;
     close_run(step);
     return STEPGRAPH_OK;

@@ -188,8 +188,13 @@ static void drop_graph(stepgraph_step *step)
     step->graph = NULL;
     step->lists_pending = false;
 
-    for (size_t i = 0; i < step->n_used; i++)
-        step->used[i]->users--;
+    for (size_t i = 0; i < step->n_used; i++) {
+        stepgraph_pin *pin = step->used[i];
+        pin->users--;
+        /* What a replay has used is no more fresh for the next recording. */
+        if (pin->feeds == step->used_feeds[i] && pin->fed_at > step->fed_before)
+            step->fed_before = pin->fed_at;
+    }
     free(step->used);
     free(step->watched);
     free(step->used_feeds);
@@ -601,6 +606,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         note_feeds(step);
     sg__count_own(session, STEPGRAPH_KIND_GRAPH, 1);
     step->stats.replays++;
+    step->ran_at = session->recordings;
     step->not_run = step->outputs_stale = false;
     return STEPGRAPH_OK;
 }

@@ -45,6 +45,7 @@ struct stepgraph_step {
     stepgraph_error_info error; /* The first cause; its status is OK while nothing went wrong. */
     stepgraph_step_stats stats;
     uint64_t serial; /* Of its last recording, among the session's. */
+    uint64_t ran_at; /* So many recordings had begun when it was replayed or run last; 0: never. */
 
     /* While recording. */
     sg__recording recording;
@@ -62,6 +63,7 @@ struct stepgraph_step {
     stepgraph_pin **used; /* Pins that it refers to, by address. */
     uint64_t *used_feeds; /* How often each had been fed at the last replay. */
     size_t n_used;
+    uint64_t fed_before;  /* The session's count of feeds when the latest that was not fresh any more was fed, in the recordings before. */
     stepgraph_pin **watched; /* Of those that are adopted and can be verified, one for each allocation. */
     size_t n_watched;
     sg__graph read;       /* Its nodes and their names. */

@@ -17,10 +17,15 @@ static stepgraph_status check(const stepgraph_session *session, const stepgraph_
 /* Copies that were enqueued use the caller's memory until they have run, whatever became of the others. */
 static stepgraph_status finish(stepgraph_session *session, stepgraph_status status)
 {
-    if (status == STEPGRAPH_OK)
+    CUstreamCaptureMode before;
+
+    if (status == STEPGRAPH_OK) {
         status = sg__session_wait(session);
-    else
+    } else {
+        before = sg__relax(session);
         session->driver->StreamSynchronize(session->stream);
+        sg__unrelax(session, before);
+    }
     sg__leave(session);
     return sg__log_failure(session, status);
 }
@@ -44,10 +49,21 @@ static stepgraph_status failed(const stepgraph_pin *pin, const char *what, const
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* Another step that writes it has run since this one was recorded, or the host launches this one right now. */
+static bool written_since(const stepgraph_step *step, const stepgraph_pin *pin)
+{
+    if (step->session->running == step)
+        return true;
+    for (const stepgraph_step *other = step->session->steps; other != NULL; other = other->next)
+        if (other != step && other->ran_at >= step->serial && sg__step_uses(other, pin))
+            return true;
+    return false;
+}
+
 static stepgraph_status check_ran(const stepgraph_session *session, const stepgraph_pin *pin)
 {
     for (const stepgraph_step *step = session->steps; pin->role == STEPGRAPH_ROLE_OUTPUT && step != NULL; step = step->next)
-        if (step->outputs_stale && sg__step_uses(step, pin))
+        if (step->outputs_stale && sg__step_uses(step, pin) && !written_since(step, pin))
             return sg__fail(STEPGRAPH_ERR_STATE,
                             "pin '%s' is an output of step '%s', which was recorded and has not run: replay it once before reading", pin->name,
                             step->name);

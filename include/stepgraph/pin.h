@@ -215,7 +215,8 @@ STEPGRAPH_API stepgraph_status stepgraph_session_pin_stats(const stepgraph_sessi
  * The bytes are copied into a page-locked slot before this returns, so the caller's memory is free again at once. They travel to the
  * device, together with all others, in one copy that the next stepgraph_step_replay(), stepgraph_step_run_begin() or
  * stepgraph_session_flush() puts in front of its work. The ring is fenced: a slot that a queued step has yet to read is never
- * overwritten. Feeding twice before that keeps the later value.
+ * overwritten. Feeding twice before that keeps the later value. What lies between those that were fed travels with them, as it was fed last: a value that
+ * the device writes into a FEED or a CELL may be undone by that, so what the step changes is a STATE.
  *
  * @param[in] pin    A FEED or CELL pin.
  * @param[in] data   Host memory.
@@ -223,7 +224,7 @@ STEPGRAPH_API stepgraph_status stepgraph_session_pin_stats(const stepgraph_sessi
  *
  * @retval STEPGRAPH_OK            Staged.
  * @retval STEPGRAPH_ERR_ARGUMENT  Another role, no data, or too many bytes (both numbers are in the message).
- * @retval STEPGRAPH_ERR_LOST      The wait for a free slot ended with a fault on the device.
+ * @retval STEPGRAPH_ERR_LOST      The session's context or process is gone, or the wait for a free slot ended with a fault on the device.
  *
  * @threads{handle} @capture{yes} @waits{stream} only when all slots are queued @since 0.1
  */
@@ -259,8 +260,8 @@ STEPGRAPH_API stepgraph_status stepgraph_session_flush(stepgraph_session *sessio
  *
  * @retval STEPGRAPH_OK            @p data is filled.
  * @retval STEPGRAPH_ERR_ARGUMENT  No data, or too many bytes.
- * @retval STEPGRAPH_ERR_STATE     A step is recording (nothing has run, so there is nothing to read), or the last recorded step has
- *                                 not run yet and this is an OUTPUT of it.
+ * @retval STEPGRAPH_ERR_STATE     A step is recording (nothing has run, so there is nothing to read), or this is an OUTPUT of a step
+ *                                 that was recorded and neither ran nor is running since, nor did another that writes it.
  * @retval STEPGRAPH_ERR_LOST      A fault on the device.
  * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced; the pin is named.
  * @retval STEPGRAPH_ERR_DRIVER    A copy failed; the pin is named.
