@@ -1652,6 +1652,10 @@ START_TEST(recordings_of_a_context_that_is_gone_are_not_read)
     CU(CtxSetCurrent(before));
     unit_leaves_objects(1);
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_audit_compare(steps[0], steps[1], NULL, &report), "context");
+    drop_step(steps[0]);
+    drop_step(steps[1]);
+    drop_pin(x);
+    drop_session(mine);
 }
 END_TEST
 
