@@ -1953,7 +1953,7 @@ START_TEST(const_written_in_the_second_step)
     t.config.enqueue = enqueue_const_later;
     OK(feed(NULL, NULL, 10));
     recorded_as("train", 0);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), "table");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), ": it writes pin 'table'");
 }
 END_TEST
 
