@@ -1633,6 +1633,7 @@ START_TEST(recordings_of_a_context_that_is_gone_are_not_read)
     stepgraph_pin *x;
     CUdevice device;
 
+    unit_leaves_objects(1);
     CU(CtxGetCurrent(&before));
     CU(DeviceGet(&device, 0));
     CU(CtxCreate(&other, 0, device));
@@ -1650,7 +1651,6 @@ START_TEST(recordings_of_a_context_that_is_gone_are_not_read)
     }
     CU(CtxDestroy(other));
     CU(CtxSetCurrent(before));
-    unit_leaves_objects(1);
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_audit_compare(steps[0], steps[1], NULL, &report), "context");
     drop_step(steps[0]);
     drop_step(steps[1]);
