@@ -1419,6 +1419,10 @@ START_TEST(other_event_is_named)
     report = compared(steps[0], steps[1], NULL);
     ck_assert_uint_eq(summary_of(report).doubtful, 1);
     DOUBTED(report, TOPOLOGY, 1, "event record", UINT32_MAX, 0, "same event", "records another event in the second recording");
+    for (int i = 0; i < 2; i++) {
+        drop_step(steps[i]);
+        CU(EventDestroy(e[i]));
+    }
 }
 END_TEST
 
