@@ -123,7 +123,7 @@ static stepgraph_status make_work(sg__shots *shots, unsigned int room)
     shots->work_bytes = shots->element_at + aligned(16 * (uint64_t)shots->n_items) + ALIGNMENT;
     status = sg__own_alloc(shots->session, &shots->work, shots->work_bytes);
     if (status == STEPGRAPH_OK)
-        status = sg__host_alloc(shots->session, &memory, shots->work_bytes + room * (shots->distance_at - shots->found_at));
+        status = sg__host_alloc(shots->session, &memory, shots->work_bytes);
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "the lists of the check: ");
     shots->work_host = memory;
@@ -352,7 +352,7 @@ static stepgraph_status compare_window(sg__shots *shots, const sg__window *windo
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(driver, "cuLaunchKernel", code);
 }
 
-static stepgraph_status compare_to(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now, unsigned char *results)
+stepgraph_status sg__shot_compare(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now)
 {
     const sg__driver *driver = shots->session->driver;
     const sg__shot *shot = &shots->shot[index];
@@ -372,7 +372,7 @@ static stepgraph_status compare_to(sg__shots *shots, unsigned int index, unsigne
         if (status != STEPGRAPH_OK)
             return status;
     }
-    SG__CU(driver, MemcpyDtoHAsync, results, shots->work + shots->found_at, bytes, stream);
+    SG__CU(driver, MemcpyDtoHAsync, shots->work_host + shots->found_at, shots->work + shots->found_at, bytes, stream);
     for (size_t i = 0; i < shots->n_items; i++) {
         shots->items[i].bytes = shots->items[i].kept = 0;
         shots->items[i].first = UINT64_MAX;
@@ -383,34 +383,6 @@ static stepgraph_status compare_to(sg__shots *shots, unsigned int index, unsigne
 
 fail:
     return status;
-}
-
-stepgraph_status sg__shot_compare(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now)
-{
-    return compare_to(shots, index, groups, fill, fill_now, shots->work_host + shots->found_at);
-}
-
-static unsigned char *apart(const sg__shots *shots, unsigned int slot)
-{
-    return shots->work_host + shots->work_bytes + slot * (shots->distance_at - shots->found_at);
-}
-
-stepgraph_status sg__shot_compare_apart(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now, unsigned int slot,
-                                        bool *apart_out)
-{
-    *apart_out = shots->shot[index].device != 0;
-    return *apart_out ? compare_to(shots, index, groups, fill, fill_now, apart(shots, slot)) : STEPGRAPH_OK;
-}
-
-size_t sg__shots_found_apart(sg__shots *shots, unsigned int groups, unsigned int slot)
-{
-    memcpy(shots->work_host + shots->found_at, apart(shots, slot), shots->distance_at - shots->found_at);
-    shots->staged_results = false;
-    for (size_t i = 0; i < shots->n_items; i++) {
-        shots->items[i].bytes = shots->items[i].kept = 0;
-        shots->items[i].first = UINT64_MAX;
-    }
-    return sg__shots_found(shots, groups);
 }
 
 size_t sg__shots_found(sg__shots *shots, unsigned int groups)

@@ -105,10 +105,6 @@ stepgraph_status sg__shot_restore_one(sg__shots *shots, unsigned int index, size
  * written. To be waited for; then sg__shots_found() sets what the items say and answers how many differ. */
 stepgraph_status sg__shot_compare(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now);
 size_t sg__shots_found(sg__shots *shots, unsigned int groups);
-/* The same with results kept apart, one of `room`, so that nothing waits for them now; false: the image is not in device memory. */
-stepgraph_status sg__shot_compare_apart(sg__shots *shots, unsigned int index, unsigned int groups, unsigned int fill, unsigned int fill_now, unsigned int slot,
-                                        bool *apart_out);
-size_t sg__shots_found_apart(sg__shots *shots, unsigned int groups, unsigned int slot);
 
 /* How far those that differ are apart. To be waited for; then sg__shots_distances(); to be waited for; then sg__shots_elements(). */
 stepgraph_status sg__shot_measure(sg__shots *shots, unsigned int index, unsigned int fill, unsigned int fill_now);

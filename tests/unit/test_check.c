@@ -269,18 +269,6 @@ static void unmade(void)
     races("copies");
 }
 
-/* What cusim has found so far was planted. */
-static void forgive(void)
-{
-    void *driver = dlopen(driver_path(), RTLD_NOW | RTLD_LOCAL);
-    void (*reset)(void) = NULL;
-
-    if (driver)
-        *(void **)&reset = dlsym(driver, "cusim_reset_findings");
-    if (reset)
-        reset();
-}
-
 /* A step of what the enqueue callback does. */
 static void recorded_as(const char *name, uint32_t flags)
 {
@@ -1892,40 +1880,6 @@ START_TEST(host_memory_that_changes_is_no_proof)
 }
 END_TEST
 
-/* A step without memory, whose host overwrites its input too early. */
-static stepgraph_status enqueue_memoryless(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user, (void)step, (void)k;
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.tmp), host_rate, 4, stream));
-    axpb(stream, stepgraph_pin_address(t.loss), stepgraph_pin_address(t.tmp), 0.5f);
-    return STEPGRAPH_OK;
-}
-static stepgraph_status feed_overwriting(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user, (void)step;
-    *(volatile float *)host_rate = (float)k;
-    return STEPGRAPH_OK;
-}
-START_TEST(overwritten_too_early_without_memory)
-{
-    races("off");
-    CU(MemAllocHost((void **)&host_rate, 4));
-    drop_pin(t.w);
-    drop_pin(t.x);
-    drop_pin(t.rate);
-    t.config.enqueue = enqueue_memoryless;
-    t.config.feed = feed_overwriting;
-    t.config.delay_ns = 100 * 1000000ull;
-    OK(feed_overwriting(NULL, NULL, 10));
-    recorded_as("eval", STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
-    checked();
-    drop_step(t.step);
-    CU(MemFreeHost(host_rate));
-    forgive();
-    VERDICT(STEPGRAPH_DIVERGED);
-}
-END_TEST
-
 /* Evaluation on stale weights. */
 static int eval_stale;
 static stepgraph_status enqueue_eval(void *user, stepgraph_step *step, uint64_t k)
@@ -2319,7 +2273,6 @@ static Suite *make(void)
     tcase_add_test(calls, rewind_finds_pins_restored);
     tcase_add_loop_test(in, padding_of_a_later_step, 0, 2);
     tcase_add_test(plant, host_memory_that_changes_is_no_proof);
-    tcase_add_test(order, overwritten_too_early_without_memory);
     tcase_add_loop_test(wrong, evaluation_on_stale_weights, 0, 4);
     tcase_add_test(wrong, const_written_in_the_second_step);
     tcase_add_test(calls, progress_is_called_in_the_hosts_context);
