@@ -111,6 +111,8 @@ void stepgraph_loop_destroy(stepgraph_loop *loop)
 
     if (loop == NULL)
         return;
+    if (loop->open == STEPGRAPH_TURN_REHEARSAL) /* What it has done is undone. Others leave nothing to the steps' own end. */
+        (void)stepgraph_loop_cancel(loop);
     for (uint32_t i = 0; loop->lanes != NULL && i < loop->config.max_graphs; i++)
         sg__lane_free(loop, &loop->lanes[i]);
     sg__lane_free(loop, &loop->outside);
@@ -555,6 +557,20 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     return false;
 }
 
+/* The step is done, and an error would say that it is not: where the host cannot go back for a look, there is none. */
+static stepgraph_status ask_for_look(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
+{
+    stepgraph_status status = take_again(loop, lane, turn, STEPGRAPH_TURN_LOOK, STEPGRAPH_WHY_STARTING, true);
+
+    if (status == STEPGRAPH_OK)
+        return STEPGRAPH_OK;
+    (void)sg__log_failure(loop->session, status);
+    sg__error_clear();
+    status = look_fails(loop, lane);
+    turn->rung = sg__lane_rung(lane);
+    return status;
+}
+
 static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
 {
     bool first = lane->phase == SG__PHASE_FIRST, done, look = false;
@@ -579,8 +595,7 @@ static stepgraph_status end_record(stepgraph_loop *loop, sg__lane *lane, stepgra
         return status;
     }
     status = finish(loop, lane, turn);
-    return status == STEPGRAPH_OK && look ? take_again(loop, lane, turn, STEPGRAPH_TURN_LOOK, STEPGRAPH_WHY_STARTING, true)
-                                          : status;
+    return status == STEPGRAPH_OK && look ? ask_for_look(loop, lane, turn) : status;
 }
 
 static stepgraph_status end_look(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)

@@ -125,6 +125,22 @@ static stepgraph_status look_for_written_inputs(stepgraph_loop *loop)
     return STEPGRAPH_OK;
 }
 
+/* What may have been written is as it was before. */
+static stepgraph_status put_back(stepgraph_loop *loop)
+{
+    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
+
+    return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
+}
+
+/* Otherwise the step would be done twice for a call that fails once. */
+static stepgraph_status put_back_surely(stepgraph_loop *loop)
+{
+    stepgraph_status status = put_back(loop);
+
+    return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST ? put_back(loop) : status;
+}
+
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
 {
     stepgraph_status status = sg__enter(loop->session), back;
@@ -132,9 +148,7 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
     if (status != STEPGRAPH_OK)
         return status;
     status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
-    back = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
-    if (back == STEPGRAPH_OK)
-        back = sg__session_wait(loop->session);
+    back = put_back_surely(loop);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return back != STEPGRAPH_OK ? back : status;
@@ -161,9 +175,7 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     if (code != CUDA_SUCCESS)
         status = sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
     if (status == STEPGRAPH_OK)
-        status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
-    if (status == STEPGRAPH_OK)
-        status = sg__session_wait(loop->session);
+        status = put_back_surely(loop);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;
@@ -228,6 +240,8 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
         lane->until_check = loop->config.check_every; /* It was proven once; the next time there may be room. */
     else if ((loop->config.flags & STEPGRAPH_LOOP_ALLOW_UNPROVEN) != 0 && !lane->suspected)
         sg__lane_proven(loop, lane);
+    else if (sg__lane_unrelax(loop, lane, false, words))
+        return;
     else if (lane->suspected)
         sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, lane->doubt_words);
     else
@@ -259,7 +273,7 @@ static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible)
 {
     stepgraph_status status = save(loop, lane), agreed;
-    const bool against = status == STEPGRAPH_ERR_MEMORY || status == STEPGRAPH_ERR_REFUSED; /* Memory of some pin is gone. */
+    const bool against = status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST && status != STEPGRAPH_ERR_STATE; /* As when memory of some pin is gone. */
     uint32_t worst;
 
     *possible = false;
@@ -502,8 +516,9 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innoce
     return status;
 }
 
-/* Replay, compare, and find out what the result is worth. The context is current. */
-static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__result *result)
+/* Replay, compare, and find out what the result is worth. *away: the pins are not as the launches left them, and what they left is in an image. The
+ * context is current. */
+static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__result *result, bool *away)
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
     bool seen = lane->planted, innocent = seen;
@@ -526,6 +541,7 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
                      (unsigned long long)loop->k, constant->name);
         return status;
     }
+    *away = true;
     status = go_back(loop);
     if (status == STEPGRAPH_OK)
         status = replay(loop, lane);
@@ -594,7 +610,7 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
                  right, (unsigned long long)since, since > 1 ? "s" : "");
     else
         snprintf(told, sizeof told, "%s", words);
-    if (sg__lane_unrelax(loop, lane, told))
+    if (sg__lane_unrelax(loop, lane, true, told))
         return;
     if (lane->suspected) { /* So it is used, and the cause is known. */
         char cause[512];
@@ -673,6 +689,18 @@ static void put_off(stepgraph_loop *loop, sg__lane *lane, const sg__disturbance 
     sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, words);
 }
 
+/* Everything as the launches left it. */
+static stepgraph_status go_on(stepgraph_loop *loop, bool away)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+
+    if (away)
+        status = sg__shot_restore(&loop->shots, loop->after, loop->inputs_changed ? ALL : WRITTEN);
+    if (away && status == STEPGRAPH_OK)
+        status = sg__guards_copy(loop, SG__AFTER, true);
+    return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
+}
+
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
 {
     sg__result result = {.verdict = STEPGRAPH_IDENTICAL, .words = SG__ANOTHER_RANK};
@@ -680,26 +708,30 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_error_info why;
     uint32_t against = 0;
     sg__disturbance disturbance;
-    bool checked;
+    bool checked, away = false;
 
-    if (status != STEPGRAPH_OK)
+    if (status != STEPGRAPH_OK && (status == STEPGRAPH_ERR_LOST || loop->config.agree != NULL))
         return status;
+    if (status != STEPGRAPH_OK) { /* The step is done, and the next one will be checked. */
+        loop->stats.checks_failed++;
+        sg__loop_forget(loop);
+        (void)sg__log_failure(loop->session, status);
+        return STEPGRAPH_OK;
+    }
     status = sg__guards_settle(loop, lane, &disturbance);
     if (status == STEPGRAPH_OK && lane->suspected)
         status = sg__loop_agree(loop, SG__ASK_CHANGED, disturbance.changed != 0 || disturbance.recording[0] != '\0' ? 1 : 0, &against);
     checked = status == STEPGRAPH_OK && against == 0;
     if (checked)
-        status = hold_against(loop, lane, &result);
+        status = hold_against(loop, lane, &result, &away);
     if (checked && status == STEPGRAPH_OK)
         status = agree_result(loop, &result);
     sg__error_get(&why);
     back = sg__session_alive(loop->session);
-    if (checked && back == STEPGRAPH_OK)
-        back = sg__shot_restore(&loop->shots, loop->after, loop->inputs_changed ? ALL : WRITTEN);
-    if (checked && back == STEPGRAPH_OK)
-        back = sg__guards_copy(loop, SG__AFTER, true);
     if (back == STEPGRAPH_OK)
-        back = sg__session_wait(loop->session);
+        back = go_on(loop, away);
+    if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST) /* The step is done, and what it left must not stay away for a call that fails once. */
+        back = go_on(loop, away);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     if (back == STEPGRAPH_ERR_LOST && status == STEPGRAPH_ERR_LOST) {
@@ -741,7 +773,9 @@ stepgraph_status sg__loop_check_run(stepgraph_loop *loop, sg__lane *lane, uint64
     config.first = k;
     config.audit = lane->audit;
     config.flags &= ~(uint32_t)STEPGRAPH_CHECK_ADVANCE;
+    loop->calling = true;
     status = stepgraph_check_run(lane->step, &config, &check);
+    loop->calling = false;
     if (status == STEPGRAPH_ERR_MEMORY || status == STEPGRAPH_ERR_REFUSED) {
         cannot(loop, lane, NULL);
         return STEPGRAPH_OK;

@@ -30,14 +30,14 @@ static bool idle(const stepgraph_loop *loop, const sg__lane *lane)
     return loop->turn - lane->last_turn >= (uint64_t)IDLE_TURNS * loop->config.max_graphs;
 }
 
-/* The least recently used one that may go; NULL: none. */
-static sg__lane *oldest_idle(const stepgraph_loop *loop, const sg__lane *but)
+/* The least recently used one that may go; NULL: none. With a graph: of those that have one, but for this one. */
+static sg__lane *oldest_idle(const stepgraph_loop *loop, bool with_graph, const sg__lane *but)
 {
     sg__lane *oldest = NULL;
 
     for (uint32_t i = 0; i < loop->config.max_graphs; i++) {
         sg__lane *lane = &loop->lanes[i];
-        if (lane->used && lane != but && idle(loop, lane) && (oldest == NULL || lane->last_turn < oldest->last_turn))
+        if (lane->used && lane != but && (!with_graph || sg__lane_has_graph(lane)) && idle(loop, lane) && (oldest == NULL || lane->last_turn < oldest->last_turn))
             oldest = lane;
     }
     return oldest;
@@ -63,7 +63,7 @@ stepgraph_status sg__lane_find(stepgraph_loop *loop, uint64_t key, sg__lane **la
             lane = &loop->lanes[i];
             begin_lane(lane, key);
         }
-    if (lane == NULL && (lane = oldest_idle(loop, NULL)) != NULL) {
+    if (lane == NULL && (lane = oldest_idle(loop, false, NULL)) != NULL) {
         sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s': key %llu, not used for %llu turns, makes room for key %llu",
                 loop->name, (unsigned long long)lane->key, (unsigned long long)(loop->turn - lane->last_turn),
                 (unsigned long long)key);
@@ -175,9 +175,9 @@ uint64_t sg__lane_room(stepgraph_loop *loop, sg__lane *lane)
 
 void sg__lane_make_room(stepgraph_loop *loop, sg__lane *lane)
 {
-    sg__lane *oldest = oldest_idle(loop, lane);
+    sg__lane *oldest = oldest_idle(loop, true, lane);
 
-    if (oldest == NULL || !sg__lane_has_graph(oldest))
+    if (oldest == NULL)
         return;
     sg__log(loop->session, STEPGRAPH_LOG_INFO,
             "loop '%s': the graph of key %llu, not used for %llu turns, makes room for that of key %llu", loop->name,

@@ -278,7 +278,8 @@ static void suspect(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, con
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look)
 {
     stepgraph_audit *audit = NULL;
-    stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, again, &audit);
+    const stepgraph_step *third = again != lane->step ? again : NULL;
+    stepgraph_status status = stepgraph_audit_compare(lane->first, lane->step, third, &audit);
     char words[512] = SG__ANOTHER_RANK;
     uint32_t mine, all;
     stepgraph_why why;
@@ -293,7 +294,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     else
         mine = judge_doubt(audit, words);
     if (mine < LOOK)
-        mine = judge_unpinned(loop, lane, again, mine, words, &status);
+        mine = judge_unpinned(loop, lane, third, mine, words, &status);
     if (status == STEPGRAPH_ERR_LOST)
         return status;
     status = sg__loop_agree(loop, SG__ASK_COMPARED, mine, &all);
@@ -363,13 +364,18 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_status status = sg__enter(loop->session);
     char words[160];
 
-    if (status != STEPGRAPH_OK)
-        return status;
-    if (loop->config.agree != NULL) /* All ranks judge after the same replay. */
-        status = sg__session_wait(loop->session);
-    if (status == STEPGRAPH_OK)
-        status = sg__stages_poll(lane->step, &all);
-    sg__leave(loop->session);
+    if (status == STEPGRAPH_OK) {
+        if (loop->config.agree != NULL) /* All ranks judge after the same replay. */
+            status = sg__session_wait(loop->session);
+        if (status == STEPGRAPH_OK)
+            status = sg__stages_poll(lane->step, &all);
+        sg__leave(loop->session);
+    }
+    if (status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST) { /* The step is done. Next time, or, with other ranks, from what there is. */
+        sg__error_clear();
+        status = STEPGRAPH_OK;
+        all = false;
+    }
     if (status != STEPGRAPH_OK ||
         (!all && loop->config.agree == NULL && lane->step->stages.replay_device_us.n < lane->timed_until))
         return status;

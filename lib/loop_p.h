@@ -221,7 +221,8 @@ stepgraph_why sg__why_failed(stepgraph_status status);
 bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
-/* The second recording was run, or a third was made: compare, and move on. *look: a third one would tell. */
+/* The second recording was run, or a third was made: compare, and move on. again: the third; NULL: none yet; the second once more: there will be none.
+ * *look: a third one would tell. */
 stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again, bool *look);
 /* A step was done by a graph: what the clock says, and how far failures lie back. */
 stepgraph_status sg__lane_went(stepgraph_loop *loop, sg__lane *lane);
@@ -286,8 +287,8 @@ void sg__guards_forget(stepgraph_loop *loop);
 void sg__lane_note(stepgraph_loop *loop, sg__lane *lane);
 /* The graph was proven: relax it, if that is wanted. True: it is another one now, and has to be proven again. */
 bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane);
-/* A check found other results. True: the graph was relaxed, and is now as it was recorded, to be proven again. */
-bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, const char *words);
+/* A check found other results, or could not be done. True: the graph was relaxed, and is now as it was recorded, to be proven again. */
+bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, bool differs, const char *words);
 
 /* loop_tune.c: the verdict is known, and the lane is replayed. Replays of it go on, and from now on may tell which executable is the fastest. */
 void sg__lane_tune(stepgraph_loop *loop, sg__lane *lane, double replay_us);

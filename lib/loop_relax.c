@@ -63,14 +63,15 @@ bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane)
     return lane->step->relaxed != NULL;
 }
 
-bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, const char *words)
+bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, bool differs, const char *words)
 {
     if (lane->step->relaxed == NULL || stepgraph_step_unrelax(lane->step) != STEPGRAPH_OK)
         return false;
-    loop->stats.relax_diverged++;
-    report(lane, 0, words);
-    sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu, step %llu: the graph is replayed as it was recorded again, relaxed it goes wrong: %s",
-            loop->name, (unsigned long long)lane->key, (unsigned long long)loop->k, words);
+    loop->stats.relax_diverged += differs ? 1 : 0;
+    loop->stats.relax_refused += differs ? 0 : 1;
+    report(lane, differs ? 0 : -1, words);
+    sg__log(loop->session, STEPGRAPH_LOG_WARNING, "loop '%s', key %llu, step %llu: the graph is replayed as it was recorded again, relaxed it %s: %s",
+            loop->name, (unsigned long long)lane->key, (unsigned long long)loop->k, differs ? "goes wrong" : "cannot be checked", words);
     lane->phase = SG__PHASE_CHECK;
     lane->checks_left = loop->config.check_steps;
     return true;

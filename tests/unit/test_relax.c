@@ -1242,6 +1242,25 @@ START_TEST(loop_relaxes_what_is_proven_and_proves_it_again)
 }
 END_TEST
 
+/* What was proven as recorded is replayed so, where its relaxed form cannot be checked. */
+START_TEST(loop_replays_what_it_cannot_check_relaxed_as_it_was_recorded)
+{
+    stepgraph_relax_config relax = on_lanes(4);
+
+    drawn_make(7, 1 << 16);
+    drawn_fill();
+    loop_make(&relax, 0);
+    loop_run(0, 8, drawn_body);
+    ck_assert_uint_eq(loop_stats().relaxed, 1);
+    driver_fails("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    loop_run(8, 9, drawn_body);
+    no_driver_fails();
+    loop_run(9, 30, drawn_body);
+    ck_assert_msg(loop_stats().rung == STEPGRAPH_RUNG_REPLAY, "%u: %s", loop_stats().rung, loop_stats().words);
+    loop_drop();
+}
+END_TEST
+
 /* _i: so many bytes are missing. */
 START_TEST(graph_is_relaxed_where_the_budget_has_room_for_another_executable)
 {
@@ -1820,6 +1839,7 @@ static Suite *make(void)
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
     tcase_add_test(unseen, step_that_does_not_repeat_itself_is_not_compared);
     tcase_add_test(looped, loop_relaxes_what_is_proven_and_proves_it_again);
+    add_controlled_test(looped, loop_replays_what_it_cannot_check_relaxed_as_it_was_recorded);
     tcase_add_loop_test(looped, graph_is_relaxed_where_the_budget_has_room_for_another_executable, 0, 2);
     tcase_add_test(looped, loop_relaxes_without_checks_where_none_are_wanted);
     tcase_add_test(looped, loop_goes_back_to_the_recording_when_a_check_finds_other_results);
