@@ -267,10 +267,6 @@ static stepgraph_status save(sg__check *check)
     if (status != STEPGRAPH_OK)
         return status;
     sg__feeds_image_save(check->session, check->feeds_before);
-    for (size_t j = 0; j < check->shots.n_items; j++) {
-        check->records[j].feeds_before = check->shots.items[j].pin->feeds;
-        check->records[j].fed_bytes_before = check->shots.items[j].pin->fed_bytes;
-    }
     check->stats = step->stats;
     check->not_run = step->not_run;
     check->outputs_stale = step->outputs_stale;
@@ -304,10 +300,8 @@ static void put_back_counts(sg__check *check, bool advance)
 {
     stepgraph_step *step = check->step;
 
-    for (size_t j = 0; j < check->shots.n_items && !advance; j++) {
-        check->shots.items[j].pin->feeds = check->records[j].feeds_before;
-        check->shots.items[j].pin->fed_bytes = check->records[j].fed_bytes_before;
-    }
+    if (!advance) /* Other steps count on them, too. */
+        sg__feeds_image_counts(check->session, check->feeds_before);
     step->stages.timing = check->timing;
     step->stats.warmup_runs = check->stats.warmup_runs;
     step->stats.fresh_runs = check->stats.fresh_runs + (advance ? check->steps : 0);

@@ -61,7 +61,6 @@ typedef struct sg__record {
     bool fed;      /* It was fed during the check. */
     uint64_t fed_bytes; /* In the first step that feeds less than the pin holds: */
     uint32_t fed_step;
-    uint64_t feeds_before, fed_bytes_before; /* The pin's own, to be put back. */
     sg__outcome arms[SG__ARMS];
     double spread, norm; /* Largest difference among fresh launches, and root of the largest sum of squares. */
     uint64_t spread_ulps, spread_bytes, spread_step;

@@ -300,35 +300,86 @@ stepgraph_status sg__feeds_send(stepgraph_session *session)
 
 /* ---- putting back ------------------------------------------------------------------------------------------------ */
 
+/* Ahead of each value in an image. A callback may have made or destroyed pins since. */
+typedef struct pictured {
+    stepgraph_pin *pin; /* NULL: the end. Not to be looked into. */
+    uint64_t bytes, feeds, fed_at, fed_bytes;
+} pictured;
+
+static unsigned char *slot_of(const sg__bank *bank, const stepgraph_pin *pin)
+{
+    return sg__ring_slot(&bank->ring, pin->slot) + pin->offset;
+}
+
 uint64_t sg__feeds_image_bytes(const stepgraph_session *session)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = sizeof(pictured);
 
     for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
         for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank)
-            bytes += pin->bytes;
+            bytes += sizeof(pictured) + pin->bytes;
     return bytes;
-}
-
-/* The values that the host's side holds, one behind the other: out of the slots, or back into them. */
-static void image(const stepgraph_session *session, unsigned char *copy, bool back)
-{
-    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
-        for (const stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank) {
-            unsigned char *place = sg__ring_slot(&bank->ring, pin->slot) + pin->offset;
-            memcpy(back ? place : copy, back ? copy : place, pin->bytes);
-            copy += pin->bytes;
-        }
 }
 
 void sg__feeds_image_save(const stepgraph_session *session, unsigned char *to)
 {
-    image(session, to, false);
+    pictured one = {0};
+
+    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        for (stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank) {
+            one = (pictured){.pin = pin, .bytes = pin->bytes, .feeds = pin->feeds, .fed_at = pin->fed_at, .fed_bytes = pin->fed_bytes};
+            memcpy(to, &one, sizeof one);
+            memcpy(to + sizeof one, slot_of(bank, pin), pin->bytes);
+            to += sizeof one + pin->bytes;
+        }
+    one.pin = NULL;
+    memcpy(to, &one, sizeof one);
+}
+
+/* Where the value of a pin stands in an image: mostly behind the last one. NULL: it has none. */
+static unsigned char *value_in(unsigned char *image, unsigned char **next, const stepgraph_pin *pin, pictured *out)
+{
+    unsigned char *from[] = {*next, image};
+
+    for (size_t i = 0; i < 2; i++)
+        for (unsigned char *at = from[i];; at += sizeof *out + out->bytes) {
+            memcpy(out, at, sizeof *out);
+            if (out->pin == NULL)
+                break;
+            if (out->pin == pin && out->bytes == pin->bytes) {
+                *next = at + sizeof *out + out->bytes;
+                return at + sizeof *out;
+            }
+        }
+    return NULL;
+}
+
+static void restore(const stepgraph_session *session, unsigned char *from, bool values)
+{
+    unsigned char *next = from, *value;
+    pictured one;
+
+    for (const sg__bank *bank = session->banks; bank != NULL; bank = bank->next)
+        for (stepgraph_pin *pin = bank->pins; pin != NULL; pin = pin->next_in_bank) {
+            value = value_in(from, &next, pin, &one);
+            if (value != NULL && values) {
+                memcpy(slot_of(bank, pin), value, pin->bytes);
+            } else if (value != NULL) {
+                pin->feeds = one.feeds;
+                pin->fed_at = one.fed_at;
+                pin->fed_bytes = one.fed_bytes;
+            }
+        }
 }
 
 void sg__feeds_image_restore(const stepgraph_session *session, unsigned char *from)
 {
-    image(session, from, true);
+    restore(session, from, true);
+}
+
+void sg__feeds_image_counts(const stepgraph_session *session, unsigned char *from)
+{
+    restore(session, from, false);
 }
 
 stepgraph_status stepgraph_session_flush(stepgraph_session *session)

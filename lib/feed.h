@@ -26,5 +26,7 @@ stepgraph_status sg__feeds_send(stepgraph_session *session);
 uint64_t sg__feeds_image_bytes(const stepgraph_session *session);
 void sg__feeds_image_save(const stepgraph_session *session, unsigned char *to);
 void sg__feeds_image_restore(const stepgraph_session *session, unsigned char *from);
+/* How often pins were fed, when, and how much, put back to what it was when the image was saved. */
+void sg__feeds_image_counts(const stepgraph_session *session, unsigned char *from);
 
 #endif

@@ -31,6 +31,8 @@ typedef struct survey {
     habit *habits;
     size_t n_habits;
     CUdeviceptr low, high; /* All memory that is known lies between. */
+    sg__allocations odd; /* What only odd places of arguments lead to, where the step does not look. */
+    sg__values numbers;  /* That were looked at for it. */
 
     /* The node in hand. */
     uint32_t node, first_access;
@@ -38,6 +40,7 @@ typedef struct survey {
     bool known;      /* Something in it points into known memory. */
     bool host;       /* Some of that is host memory. */
     bool unreadable; /* Not all of it could be read. */
+    bool lost;       /* It writes what cannot be put back: pageable memory, or an array. */
 } survey;
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -136,12 +139,33 @@ static stepgraph_status add(survey *s, sg__access access, sg__touch touch)
 typedef struct extent {
     CUdeviceptr start;
     uint64_t bytes;
-    bool host, read_only, in_block;
+    bool host, read_only, library, in_block;
     sg__block block;
 } extent;
 
-/* False: to nothing that is known. */
-static bool find(survey *s, CUdeviceptr address, extent *out)
+static const sg__allocation *allocation_at(const survey *s, CUdeviceptr address)
+{
+    const sg__allocation *allocation = sg__allocation_at(&s->step->allocations, address);
+
+    return allocation != NULL ? allocation : sg__allocation_at(&s->odd, address);
+}
+
+/* An address right behind a block is its end, as kernels take it, unless something else begins there: another block, or memory in which the host has
+ * noted none. */
+static bool is_end(const survey *s, CUdeviceptr address, uint32_t top, const stepgraph_pin *pin, sg__block *out)
+{
+    const stepgraph_session *session = s->step->session;
+    sg__block other;
+
+    if (!sg__arena_block_at(session, address - 1, top, out))
+        return false;
+    if (pin != NULL && pin->in_arena && pin->address < address)
+        return true;
+    return (pin == NULL && allocation_at(s, address) == NULL) || sg__arena_block_near(session, address, top, &other);
+}
+
+/* False: to nothing that is known. exact: no end of anything. */
+static bool find(survey *s, CUdeviceptr address, bool exact, extent *out)
 {
     const stepgraph_session *session = s->step->session;
     const stepgraph_pin *pin = sg__pin_at(session, address);
@@ -149,9 +173,8 @@ static bool find(survey *s, CUdeviceptr address, extent *out)
     const sg__allocation *allocation;
     bool live;
 
-    *out = (extent){0};
-    /* An address right behind a block is its end, as kernels take it, unless another block begins there. */
-    live = sg__arena_block_at(session, address, top, &out->block) || sg__arena_block_at(session, address - 1, top, &out->block);
+    *out = (extent){.library = pin != NULL && pin->role == STEPGRAPH_ROLE_LIBRARY};
+    live = sg__arena_block_at(session, address, top, &out->block) || (!exact && is_end(s, address, top, pin, &out->block));
     if (live || (pin != NULL && sg__arena_block_near(session, address, top, &out->block))) {
         out->in_block = true;
         out->start = out->block.start;
@@ -161,7 +184,7 @@ static bool find(survey *s, CUdeviceptr address, extent *out)
         out->start = pin->address;
         out->bytes = pin->bytes;
     } else {
-        allocation = sg__allocation_at(&s->step->allocations, address);
+        allocation = allocation_at(s, address);
         if (allocation == NULL)
             return false;
         out->start = allocation->start;
@@ -184,16 +207,18 @@ static stepgraph_status take(void *user, const sg__operand *operand)
     sg__access access = {.write = true};
     extent e;
 
-    if (!find(s, operand->address, &e)) {
+    if (!find(s, operand->address, exact, &e)) {
         s->host |= exact; /* Of a copy or a set: host memory, or an array, or memory that is gone. */
+        s->lost |= operand->place == SG__WORD_DESTINATION;
         return STEPGRAPH_OK;
     }
     s->known = true;
     s->host |= e.host;
     access.start = exact ? operand->address : e.start;
     access.bytes = exact ? operand->bytes : e.bytes;
-    if (e.read_only || operand->place == SG__WORD_SOURCE || (!exact && s->kernel->reads != NULL && s->kernel->reads[operand->argument]))
-        access.write = false;
+    /* Copies and sets say what they write, whatever the role of the memory says. */
+    if (operand->place == SG__WORD_SOURCE || (!exact && (e.read_only || (s->kernel->reads != NULL && s->kernel->reads[operand->argument]))))
+        access.write = e.library;
     if (e.in_block)
         status = number_block(s->out, &e.block, &touch.block);
     return status == STEPGRAPH_OK ? add(s, access, touch) : status;
@@ -289,7 +314,7 @@ static stepgraph_status judge(survey *s, const sg__graph_node *node)
 {
     stepgraph_barrier reason = STEPGRAPH_BARRIER_NONE;
     stepgraph_status status = STEPGRAPH_OK;
-    bool opaque = s->unreadable;
+    bool opaque = s->unreadable || s->lost;
 
     switch (node->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -335,7 +360,7 @@ static stepgraph_status survey_nodes(survey *s)
     for (s->node = 0; s->node < out->n && status == STEPGRAPH_OK; s->node++) {
         uint32_t first = out->index[s->node], behind = s->node + 1 < out->n ? out->index[s->node + 1] : (uint32_t)read->n_nodes;
         s->first_access = (uint32_t)out->n_accesses;
-        s->known = s->host = s->unreadable = false;
+        s->known = s->host = s->unreadable = s->lost = false;
         for (uint32_t i = first; i < behind && status == STEPGRAPH_OK; i++) {
             status = touch(s, &read->nodes[i]);
             /* What a child graph holds beside kernels, copies and sets. */
@@ -385,6 +410,41 @@ static stepgraph_status read_edges(survey *s)
     return status;
 }
 
+/* Eight bytes at any place of an argument that may be an address: whether some memory is there that the step does not know. */
+static stepgraph_status look_at_odd(void *user, const sg__operand *operand)
+{
+    survey *s = user;
+    const stepgraph_session *session = s->step->session;
+    stepgraph_status status;
+    sg__allocation item;
+    sg__value *entry;
+
+    if (operand->place != SG__WORD_ARGUMENT || operand->offset % 8 == 0 || !sg__may_be_address(operand->address) ||
+        sg__pin_at(session, operand->address) != NULL || sg__resolve_outside(s->step, operand->address).where != SG__NOWHERE ||
+        sg__allocation_at(&s->odd, operand->address) != NULL)
+        return STEPGRAPH_OK;
+    entry = sg__values_take(&s->numbers, operand->address);
+    if (entry != NULL && entry->n++ > 0)
+        return STEPGRAPH_OK;
+    status = sg__allocation_look(session->driver, operand->address, &item);
+    if (status != STEPGRAPH_OK || item.type == 0)
+        return status;
+    return sg__allocation_add(&s->odd, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
+}
+
+/* The step knows what words lead to. Packed structs hold addresses at other places, too. */
+static stepgraph_status find_odd(survey *s)
+{
+    const sg__graph *read = &s->step->read;
+    stepgraph_status status = STEPGRAPH_OK;
+    bool readable;
+
+    for (size_t i = 0; i < read->n_nodes && status == STEPGRAPH_OK; i++)
+        if (read->nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL && read->nodes[i].function != s->step->session->kernels.commit)
+            status = sg__graph_operands(s->step->session->driver, &read->nodes[i], 0, UINT64_MAX, look_at_odd, s, &readable);
+    return status;
+}
+
 static void span(survey *s, CUdeviceptr start, uint64_t bytes)
 {
     s->low = start < s->low ? start : s->low;
@@ -400,6 +460,8 @@ static void find_span(survey *s)
         span(s, session->pins[i]->address, session->pins[i]->bytes);
     for (size_t i = 0; i < s->step->allocations.n; i++)
         span(s, s->step->allocations.items[i].start, s->step->allocations.items[i].bytes);
+    for (size_t i = 0; i < s->odd.n; i++)
+        span(s, s->odd.items[i].start, s->odd.items[i].bytes);
     if (s->high == 0)
         s->low = 0;
 }
@@ -527,17 +589,22 @@ stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_
     stepgraph_status status;
 
     *out = (sg__footprint){.opaque = UINT32_MAX};
+    sg__values_init(&s.numbers);
     status = refuse(step);
     if (status == STEPGRAPH_OK)
         status = number_nodes(&s);
     if (status == STEPGRAPH_OK)
         status = read_edges(&s);
+    if (status == STEPGRAPH_OK)
+        status = find_odd(&s);
     find_span(&s);
     if (status == STEPGRAPH_OK)
         status = survey_nodes(&s);
     for (size_t i = 0; i < s.n_habits; i++)
         free(s.habits[i].reads);
     free(s.habits);
+    sg__values_free(&s.numbers);
+    sg__allocations_free(&s.odd);
     return status;
 }
 

@@ -37,7 +37,7 @@ typedef struct sg__footprint {
     size_t n_blocks, blocks_room;
 
     uint64_t left_over; /* Words that point to where a block was, or was not yet. */
-    uint32_t opaque; /* The first node of which nobody knows what it writes; UINT32_MAX: none. */
+    uint32_t opaque; /* The first node of which nobody knows what it writes, or how to put that back; UINT32_MAX: none. */
 } sg__footprint;
 
 /* Free the result also after a failure. config: what is declared. Refused, with words: memory that is gone, or known under two addresses;

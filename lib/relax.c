@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "audit_p.h"
+#include "feed.h"
 #include "graveyard.h"
 #include "launchable.h"
 #include "memory.h"
@@ -336,29 +337,50 @@ fail:
     return status;
 }
 
-/* What the host writes between steps, and the step does not, as the role says. Large ones that nobody writes are taken at their word. */
+/* What the host writes between steps, and the step does not, as the role says. */
 static bool is_input(const stepgraph_pin *pin)
 {
     return pin != NULL && (pin->role == STEPGRAPH_ROLE_FEED || pin->role == STEPGRAPH_ROLE_CELL);
 }
 
+/* all: what is declared to be read as well, since a declaration may be false. A copy's source needs none. */
+static bool is_saved(const relaxing *r, size_t i, bool all)
+{
+    return r->footprint.accesses[i].write || (all && r->footprint.touches[i].place == SG__WORD_ARGUMENT) ||
+           is_input(sg__pin_at(r->session, r->footprint.accesses[i].start));
+}
+
+static stepgraph_status make_memory(relaxing *r, bool all, uint64_t device, uint64_t host)
+{
+    sg__access *changing = malloc((r->footprint.n_accesses + 1) * sizeof *changing);
+    stepgraph_status status;
+    size_t n = 0;
+
+    if (changing == NULL)
+        return sg__fail_memory("host", r->footprint.n_accesses * sizeof *changing);
+    for (size_t i = 0; i < r->footprint.n_accesses; i++)
+        if (is_saved(r, i, all))
+            changing[n++] = r->footprint.accesses[i];
+    r->has_memory = true;
+    status = sg__memory_make(&r->memory, r->session, changing, n, false, 1, HASHES, device, host);
+    free(changing);
+    return status;
+}
+
 static stepgraph_status save(relaxing *r)
 {
     uint64_t start = sg__audit_clock(), device = r->config.snapshot_bytes, host = 0;
-    sg__access *changing = malloc((r->footprint.n_accesses + 1) * sizeof *changing);
-    stepgraph_status status = changing != NULL ? STEPGRAPH_OK : sg__fail_memory("host", r->footprint.n_accesses * sizeof *changing);
-    size_t n = 0;
+    stepgraph_status status = r->session->fed ? sg__feeds_send(r->session) : STEPGRAPH_OK;
 
-    for (size_t i = 0; changing != NULL && i < r->footprint.n_accesses; i++)
-        if (r->footprint.accesses[i].write || is_input(sg__pin_at(r->session, r->footprint.accesses[i].start)))
-            changing[n++] = r->footprint.accesses[i];
     if (status == STEPGRAPH_OK)
         status = sg__snapshot_limits(r->session, &device, &host);
-    if (status == STEPGRAPH_OK) {
-        r->has_memory = true;
-        status = sg__memory_make(&r->memory, r->session, changing, n, false, 1, HASHES, device, host);
+    if (status == STEPGRAPH_OK)
+        status = make_memory(r, true, device, 0);
+    if (status == STEPGRAPH_ERR_MEMORY) { /* What nobody writes, as it is declared, may be large, and is then taken at its word. */
+        if (r->has_memory)
+            sg__memory_free(&r->memory);
+        status = make_memory(r, false, device, host);
     }
-    free(changing);
     if (status == STEPGRAPH_ERR_MEMORY)
         sg__fail_prefix(status, "step '%s' is not relaxed by the clock, since what it touches cannot be saved (stepgraph_relax_config::lanes needs "
                                 "no saving): ",
@@ -382,7 +404,7 @@ static stepgraph_status check_runnable(const relaxing *r)
     if (node == UINT32_MAX)
         return STEPGRAPH_OK;
     return sg__fail(STEPGRAPH_ERR_REFUSED,
-                    "step '%s' is not relaxed by the clock: nobody knows what node %u, '%.100s', does, so the step cannot be run and put back; set "
+                    "step '%s' is not relaxed by the clock: nobody knows how to undo what node %u, '%.100s', does, so the step cannot be run and put back; set "
                     "stepgraph_relax_config::lanes",
                     r->step->name, r->footprint.index[node], sg__node_name(&r->step->read.nodes[r->footprint.index[node]]));
 }

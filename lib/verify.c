@@ -240,6 +240,7 @@ static stepgraph_status put_back(sg__verify *v, stepgraph_status status)
         if (back == STEPGRAPH_OK)
             back = go_back(v);
     }
+    sg__feeds_image_counts(v->session, v->feeds_before); /* Of pins that other steps use, too. */
     for (size_t i = 0; i < v->step->n_used; i++)
         v->step->used_feeds[i] = v->step->used[i]->feeds - v->owed[i];
     return status != STEPGRAPH_OK ? sg__error_set(&why) : back;
@@ -301,6 +302,8 @@ static stepgraph_status check_state(const stepgraph_step *step)
 {
     stepgraph_status status = sg__not_capturing(step->session, "a step cannot be verified");
 
+    if (status == STEPGRAPH_OK)
+        status = sg__step_idle(step, "be verified");
     if (status != STEPGRAPH_OK)
         return status;
     if (step->state == STEPGRAPH_STEP_FAILED)

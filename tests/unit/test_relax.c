@@ -282,6 +282,127 @@ START_TEST(addresses_at_odd_places_of_structs_are_found)
 }
 END_TEST
 
+/* Of a struct that is packed, and that leads to memory outside the pins. */
+START_TEST(addresses_at_odd_places_of_structs_are_found_outside_the_pins)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = device_make(BYTES), out = pin(STEPGRAPH_ROLE_STATE, "out");
+    struct Packed packed = {.tag = 1, .a = a, .s = 2, .b = b};
+    stepgraph_step *step = record_begin("packed", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    launch(stream, made_for.packed, 1, (void *[]){&packed, &out}); /* 0 */
+    CU(MemsetD8Async(b, 0, 4, stream));                            /* 1 */
+    launch(stream, made_for.packed, 1, (void *[]){&packed, &out}); /* 2 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+}
+END_TEST
+
+/* The same where nothing else in the step leads there. */
+START_TEST(memory_that_only_odd_places_of_structs_lead_to_is_found)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_CONST, "a"), b = device_make(BYTES), out[2] = {pin(STEPGRAPH_ROLE_STATE, "out"), pin(STEPGRAPH_ROLE_STATE, "other")};
+    struct Packed packed = {.tag = 1, .a = a, .s = 2, .b = b};
+    stepgraph_step *step = record_begin("packed", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+
+    for (int i = 0; i < 2; i++)
+        launch(stream, made_for.packed, 1, (void *[]){&packed, &out[i]});
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+}
+END_TEST
+
+/* What a kernel is given is where it begins, not the end of what stands before it. */
+START_TEST(pin_right_behind_a_noted_block_is_the_pin)
+{
+    CUdeviceptr memory = device_make(4 * BYTES), a = pin(STEPGRAPH_ROLE_STATE, "a"), behind = memory + BYTES;
+    stepgraph_step *step;
+
+    pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, memory, BYTES, "pool");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, behind, BYTES, "behind");
+    OK(stepgraph_arena_note_alloc(session, memory, BYTES, "block"));
+    step = record_begin("neighbours", 0);
+    inc(stream, behind, 1);                 /* 0 */
+    axpb(stream, a, behind + 4, 1);         /* 1 */
+    CU(MemcpyDtoDAsync(a, behind, 4, stream)); /* 2 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+}
+END_TEST
+
+START_TEST(memory_right_behind_a_noted_block_is_that_of_its_pin)
+{
+    CUdeviceptr pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4 * BYTES, "pool")), a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step;
+
+    OK(stepgraph_arena_note_alloc(session, pool, BYTES, "block"));
+    step = record_begin("rest", 0);
+    setv(stream, pool + BYTES, 1);         /* 0 */
+    CU(MemcpyDtoDAsync(a, pool + BYTES, 4, stream)); /* 1 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+}
+END_TEST
+
+/* Whatever the role says: a set and a copy say that they write. */
+START_TEST(sets_and_copies_write_pins_of_every_role)
+{
+    static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED, STEPGRAPH_ROLE_CELL, STEPGRAPH_ROLE_CONST};
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), input = pin(roles[_i], "input");
+    stepgraph_step *step = record_begin("consumed", 0);
+
+    axpb(stream, a, input, 1);                   /* 0 */
+    CU(MemsetD8Async(input, 0, BYTES, stream));  /* 1 */
+    axpb(stream, b, input, 1);                   /* 2 */
+    CU(MemcpyDtoDAsync(input, a, 4, stream));    /* 3 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+    ck_assert_int_eq(waits(step, 2, 3), 1);
+}
+END_TEST
+
+START_TEST(set_over_neighbours_writes_both)
+{
+    CUdeviceptr memory = device_make(4 * BYTES), a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step;
+
+    pin_adopt(session, STEPGRAPH_ROLE_FEED, memory, BYTES, "input");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory + BYTES, BYTES, "behind");
+    step = record_begin("neighbours", 0);
+    inc(stream, memory + BYTES, 1);                  /* 0 */
+    CU(MemsetD8Async(memory, 0, 2 * BYTES, stream)); /* 1 */
+    CU(MemcpyDtoDAsync(a, memory + BYTES, 4, stream)); /* 2 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+    ck_assert_int_eq(waits(step, 1, 2), 1);
+}
+END_TEST
+
+START_TEST(what_uses_memory_of_a_library_keeps_its_order_whatever_is_declared)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), own = pin(STEPGRAPH_ROLE_LIBRARY, "own");
+    stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}};
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = record_begin("library", 0);
+
+    config.reads = reads;
+    config.n_reads = 1;
+    axpb(stream, a, own, 1);
+    axpb(stream, b, own, 2);
+    OK(stepgraph_step_end(step));
+    relaxed(step, &config);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+}
+END_TEST
+
 START_TEST(memory_outside_the_pins_is_one_allocation)
 {
     CUdeviceptr outside = device_make(4096), a = pin(STEPGRAPH_ROLE_STATE, "a");
@@ -807,6 +928,193 @@ START_TEST(relaxed_replays_give_what_launches_give)
 }
 END_TEST
 
+/* Memory of every sort that stands close together, and side streams that have parts of it to themselves while they are forked. */
+enum { PLACES = 18, SIDES = 2 };
+static struct {
+    uint64_t seed;
+    CUdeviceptr at[PLACES], rate, fixed;
+    CUdeviceptr views;
+    CUstream sides[SIDES];
+    stepgraph_pin *states[4];
+    CUresult (*set_2d_16)(CUdeviceptr, size_t, unsigned short, size_t, size_t, CUstream);
+    CUresult (*set_2d_8)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
+} close_by;
+
+static void close_by_make(uint64_t seed)
+{
+    static const char *const names[] = {"first", "second", "third", "fourth"};
+    CUdeviceptr neighbours = device_make(4 * BYTES), pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 8 * BYTES, "pool"));
+
+    close_by.seed = seed;
+    for (int i = 0; i < 4; i++) {
+        close_by.at[i] = neighbours + (CUdeviceptr)i * BYTES;
+        close_by.states[i] = pin_adopt(session, STEPGRAPH_ROLE_STATE, close_by.at[i], BYTES, names[i]);
+    }
+    for (int i = 0; i < 4; i++) { /* One behind the other; half of the pool is not noted. */
+        close_by.at[4 + i] = pool + (CUdeviceptr)i * BYTES;
+        OK(stepgraph_arena_note_alloc(session, close_by.at[4 + i], BYTES, "block"));
+        close_by.at[8 + i] = pool + (CUdeviceptr)(4 + i) * BYTES;
+    }
+    close_by.views = device_make(4 * BYTES);
+    for (int i = 0; i < 2; i++)
+        close_by.at[12 + i] = close_by.views + (CUdeviceptr)(2 * i) * BYTES;
+    for (int i = 14; i < PLACES; i++)
+        close_by.at[i] = device_make(BYTES);
+    close_by.rate = pin(STEPGRAPH_ROLE_CELL, "rate");
+    close_by.fixed = pin(STEPGRAPH_ROLE_CONST, "fixed");
+    for (int i = 0; i < SIDES; i++)
+        close_by.sides[i] = stream_make(CU_STREAM_NON_BLOCKING);
+    *(void **)&close_by.set_2d_8 = stepgraph_session_symbol(session, "cuMemsetD2D8Async", 3020);
+    *(void **)&close_by.set_2d_16 = stepgraph_session_symbol(session, "cuMemsetD2D16Async", 3020);
+}
+
+static void close_by_fill(void)
+{
+    float values[FLOATS];
+
+    for (int i = 0; i < PLACES; i++) {
+        for (int k = 0; k < FLOATS; k++)
+            values[k] = (float)((i * 5 + k * 3) % 13);
+        put_bytes(close_by.at[i], values, sizeof values);
+    }
+}
+
+static void close_by_bytes(unsigned char *to)
+{
+    OK(stepgraph_session_wait(session));
+    for (int i = 0; i < PLACES; i++)
+        bytes_at(close_by.at[i], to + i * BYTES, BYTES);
+}
+
+/* step: NULL: all on one stream. Forked, each stream has the places to itself whose number leaves its own. */
+static void close_by_body(stepgraph_step *step)
+{
+    uint64_t s = close_by.seed;
+    int forked = 0;
+
+    for (int i = 0; i < 70; i++) {
+        const int lane = forked ? (int)(unit_random(&s) % (SIDES + 1)) : 0, n = forked ? PLACES / (SIDES + 1) : PLACES;
+        const CUstream on = step != NULL && lane > 0 ? close_by.sides[lane - 1] : stream;
+        CUdeviceptr at[4];
+        for (int k = 0; k < 4; k++)
+            at[k] = close_by.at[forked ? (int)(unit_random(&s) % (unsigned)n) * (SIDES + 1) + lane : (int)(unit_random(&s) % (unsigned)n)];
+        switch (unit_random(&s) % 12) {
+        case 0:
+            if (unit_random(&s) % 3 != 0)
+                break;
+            for (int k = 0; step != NULL && k < SIDES; k++)
+                OK(forked ? stepgraph_step_join(step, close_by.sides[k]) : stepgraph_step_fork(step, close_by.sides[k], "side"));
+            forked = !forked;
+            break;
+        case 1:
+            CU(MemsetD8Async(at[0] + unit_random(&s) % 32, (unsigned char)unit_random(&s), 1 + unit_random(&s) % 32, on));
+            break;
+        case 2:
+            ck_assert_int_eq(close_by.set_2d_8(at[0] + unit_random(&s) % 8, 12 + unit_random(&s) % 5, (unsigned char)i, 1 + unit_random(&s) % 9, 3, on), 0);
+            break;
+        case 3:
+            ck_assert_int_eq(close_by.set_2d_16(at[0] + 2 * (unit_random(&s) % 4), 16, (unsigned short)(i * 77), 1 + unit_random(&s) % 6, 3, on), 0);
+            break;
+        case 4:
+            if (at[0] != at[1])
+                CU(MemcpyDtoDAsync(at[0] + 4 * (unit_random(&s) % 8), at[1] + 4 * (unit_random(&s) % 8), 4 + unit_random(&s) % 28, on));
+            break;
+        case 5:
+            if (!forked) /* Over the end of the one into the next. */
+                CU(MemsetD8Async(close_by.at[unit_random(&s) % 3] + 48, (unsigned char)i, 32, on));
+            break;
+        case 6:
+            update(on, at[0], at[1], at[2], close_by.rate, FLOATS);
+            break;
+        case 7:
+            inc(on, at[0] + 4 * (unit_random(&s) % FLOATS), (float)i);
+            break;
+        case 8:
+            copyf(on, at[0], close_by.fixed);
+            break;
+        case 9: {
+            struct Packed packed = {.tag = 1, .a = at[1], .s = 2, .b = at[2]};
+            if (at[0] != at[1] && at[0] != at[2])
+                launch(on, made_for.packed, 1, (void *[]){&packed, &at[0]});
+            break;
+        }
+        default:
+            axpb(on, at[0] + 4 * (unit_random(&s) % FLOATS), at[1] + 4 * (unit_random(&s) % FLOATS), 0.5f);
+            break;
+        }
+    }
+    for (int k = 0; forked && step != NULL && k < SIDES; k++)
+        OK(stepgraph_step_join(step, close_by.sides[k]));
+}
+
+START_TEST(memory_that_stands_close_together_is_kept_apart)
+{
+    static const uint32_t lanes[] = {4, 16, 64};
+    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
+    stepgraph_relax_config config = on_lanes(4);
+    unsigned char wanted[PLACES * BYTES], got[PLACES * BYTES];
+    stepgraph_step *step;
+
+    close_by_make(1 + (uint64_t)_i);
+    close_by_fill();
+    for (int k = 0; k < 2; k++)
+        close_by_body(NULL);
+    close_by_bytes(wanted);
+    step = record_begin("close by", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    close_by_body(step);
+    OK(stepgraph_step_end(step));
+    config.reads = reads;
+    config.n_reads = sizeof reads / sizeof *reads;
+    for (unsigned i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        config.lanes = lanes[i];
+        relaxed(step, &config);
+        for (unsigned k = 0; k < 4; k++) {
+            driver_seed(1 + 4 * i + k);
+            close_by_fill();
+            replayed(step, 2);
+            close_by_bytes(got);
+            driver_seed(0);
+            for (size_t at = 0; at < sizeof got; at++)
+                if (got[at] != wanted[at])
+                    ck_abort_msg("on %u lanes byte %zu of place %zu is %02x instead of %02x", lanes[i], at % BYTES, at / BYTES, got[at], wanted[at]);
+        }
+    }
+}
+END_TEST
+
+/* What is declared truly is not accused, and all is put back. */
+START_TEST(memory_that_stands_close_together_is_verified)
+{
+    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
+    stepgraph_relax_config config = on_lanes(16);
+    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
+    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    unsigned char before[PLACES * BYTES], after[PLACES * BYTES];
+    stepgraph_verify *report = NULL;
+    stepgraph_step *step;
+
+    close_by_make(101 + (uint64_t)_i);
+    step = record_begin("close by", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    close_by_body(step);
+    OK(stepgraph_step_end(step));
+    config.reads = reads;
+    config.n_reads = sizeof reads / sizeof *reads;
+    relaxed(step, &config);
+    close_by_fill();
+    close_by_bytes(before);
+    verification.steps = 2;
+    verification.repeats = 2;
+    driver_seed(5);
+    OK(stepgraph_step_verify(step, &verification, &report));
+    driver_seed(0);
+    OK(stepgraph_verify_get_summary(report, &found));
+    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
+    stepgraph_verify_destroy(report);
+    close_by_bytes(after);
+    ck_assert_msg(memcmp(before, after, sizeof before) == 0, "something is not as it was");
+}
+END_TEST
+
 /* A choice by the clock runs the step, and leaves no trace of it. */
 START_TEST(all_is_put_back_after_timing)
 {
@@ -846,6 +1154,67 @@ START_TEST(all_is_put_back_after_timing)
     ck_assert_ptr_null(strstr(stepgraph_relax_json(report), "nan"));
     ck_assert_ptr_null(json_fault(stepgraph_relax_json(report)));
     OK(stepgraph_arena_free(drawn.arena, held));
+}
+END_TEST
+
+/* What is declared to be read and is written all the same. */
+START_TEST(false_declaration_costs_no_state_while_replays_are_timed)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), c = pin(STEPGRAPH_ROLE_STATE, "c");
+    stepgraph_relax_kernel reads[] = {{"inc", 0, 0}};
+    stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_step *step = record_begin("falsely declared", 0);
+
+    config.reads = reads;
+    config.n_reads = 1;
+    inc(stream, a, 1);
+    setv(stream, b, 1);
+    setv(stream, c, 1);
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_gt(summary(relaxed(step, &config)).launches, 0);
+    ck_assert_float_eq(float_at(a), 0);
+    ck_assert_float_eq(float_at(b), 0);
+}
+END_TEST
+
+/* They need not have gone to the device. */
+START_TEST(replays_are_timed_with_the_inputs_that_were_fed_last)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), seen = pin(STEPGRAPH_ROLE_LIBRARY, "seen");
+    stepgraph_pin *input = pin_make(session, STEPGRAPH_ROLE_FEED, BYTES, "input");
+    stepgraph_step *step = record_begin("fed", 0);
+    const float value[FLOATS] = {5};
+
+    inc(stream, a, 1);
+    copyf(stream, seen, stepgraph_pin_address(input)); /* Not put back. */
+    OK(stepgraph_step_end(step));
+    OK(stepgraph_pin_feed(input, value, sizeof value));
+    ck_assert_uint_gt(relax_to(step, 0).launches, 0);
+    ck_assert_float_eq(float_at(seen), 5);
+    ck_assert_float_eq(float_at(a), 0);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(input), 5);
+}
+END_TEST
+
+/* Pageable memory cannot be put back by the device. */
+START_TEST(step_that_writes_pageable_memory_is_not_timed)
+{
+    static float host[FLOATS];
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("read back", STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+
+    inc(stream, a, 1);
+    inc(stream, b, 1);
+    MORE(MemcpyDtoHAsync(host, a, 4, stream)); /* 2 */
+    OK(stepgraph_step_end(step));
+    host[0] = 77;
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_relax(step, NULL, NULL), "not relaxed by the clock", "node 2");
+    ck_assert_float_eq(host[0], 77);
+    relax_to(step, 2);
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(float_at(a), 1);
+    ck_assert_float_eq(host[0], 1);
 }
 END_TEST
 
@@ -1813,6 +2182,13 @@ static Suite *make(void)
     tcase_add_test(order, copies_and_sets_touch_what_they_say_and_no_more);
     tcase_add_test(order, commits_touch_what_stands_in_their_list);
     tcase_add_test(order, addresses_at_odd_places_of_structs_are_found);
+    tcase_add_test(order, addresses_at_odd_places_of_structs_are_found_outside_the_pins);
+    tcase_add_test(order, memory_that_only_odd_places_of_structs_lead_to_is_found);
+    tcase_add_test(order, pin_right_behind_a_noted_block_is_the_pin);
+    tcase_add_test(order, memory_right_behind_a_noted_block_is_that_of_its_pin);
+    tcase_add_loop_test(order, sets_and_copies_write_pins_of_every_role, 0, 3);
+    tcase_add_test(order, set_over_neighbours_writes_both);
+    tcase_add_test(order, what_uses_memory_of_a_library_keeps_its_order_whatever_is_declared);
     tcase_add_test(order, memory_outside_the_pins_is_one_allocation);
     tcase_add_loop_test(lifetimes, blocks_that_are_given_out_again_tie_their_users_together, 0, 2);
     tcase_add_test(lifetimes, blocks_that_the_host_notes_are_known_by_their_lifetimes);
@@ -1829,7 +2205,11 @@ static Suite *make(void)
     tcase_add_test(barriers, caller_can_make_a_kernel_a_barrier);
     tcase_add_test(barriers, names_fit_patterns);
     tcase_add_loop_test(replays, relaxed_replays_give_what_launches_give, 0, 20);
+    tcase_add_loop_test(replays, memory_that_stands_close_together_is_kept_apart, 0, 40);
+    tcase_add_loop_test(replays, memory_that_stands_close_together_is_verified, 0, 20);
     tcase_add_test(replays, all_is_put_back_after_timing);
+    tcase_add_test(replays, false_declaration_costs_no_state_while_replays_are_timed);
+    tcase_add_test(replays, replays_are_timed_with_the_inputs_that_were_fed_last);
     tcase_add_test(replays, choices_are_told_as_recorded_first);
     tcase_add_loop_test(replays, lanes_that_cannot_be_the_fastest_are_not_tried, 0, 4);
     tcase_add_test(replays, chain_that_is_needed_stays);
@@ -1856,6 +2236,7 @@ static Suite *make(void)
     tcase_add_test(refusals, memory_under_two_addresses_is_refused);
     tcase_add_test(refusals, step_whose_blocks_are_forgotten_is_refused);
     tcase_add_test(refusals, step_that_cannot_be_put_back_is_not_timed);
+    tcase_add_test(refusals, step_that_writes_pageable_memory_is_not_timed);
     add_controlled_test(refusals, no_room_for_saving_is_told);
     tcase_add_test(refusals, bad_calls_are_refused);
     add_controlled_loop_test(wrong, driver_calls_that_fail_leave_the_step_whole, 0, ENTRIES);

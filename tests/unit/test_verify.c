@@ -443,6 +443,84 @@ START_TEST(steps_are_fed_and_feeds_put_back)
 }
 END_TEST
 
+/* Nor by the account of another step that reads the same. */
+START_TEST(feeds_of_other_steps_are_put_back)
+{
+    unsigned calls[3] = {0};
+    stepgraph_step *other;
+    CUdeviceptr d, s;
+    float before = 42;
+
+    three();
+    fed = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "rate");
+    OK(stepgraph_pin_feed(fed, &before, sizeof before));
+    s = stepgraph_pin_address(fed);
+    other = step_make(session, "evaluate", STEPGRAPH_STEP_STRICT_FEEDS);
+    begin_recording(other);
+    copyf(stream, stepgraph_pin_address(b), s);
+    OK(stepgraph_step_end(other));
+    begin();
+    d = stepgraph_pin_address(c);
+    node(kernels.copyf, 1, (void *[]){&d, &s});
+    writes(0, c);
+    reads(1, fed);
+    plain_add(a, 1);
+    end();
+    OK(stepgraph_step_replay(other));
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(other), "rate");
+    t.config.feed = feed_step;
+    t.config.user = calls;
+    t.config.first = 7;
+    verify();
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(other), "rate");
+    drop_step(other);
+}
+END_TEST
+
+static stepgraph_pin *late;
+
+static stepgraph_status feed_late(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    if (late == NULL)
+        late = pin_make(session, STEPGRAPH_ROLE_FEED, 4096, "late");
+    return stepgraph_pin_feed_f32(fed, (float)k);
+}
+
+/* A pin that the callback makes was fed nothing when it began. */
+START_TEST(feeds_are_put_back_where_the_callback_makes_another)
+{
+    CUdeviceptr d, s;
+    stepgraph_pin *beside;
+
+    three();
+    late = NULL;
+    beside = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "beside");
+    fed = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "rate");
+    OK(stepgraph_pin_feed_f32(fed, 42));
+    OK(stepgraph_pin_feed_f32(beside, 43));
+    begin();
+    d = stepgraph_pin_address(c);
+    s = stepgraph_pin_address(fed);
+    node(kernels.copyf, 1, (void *[]){&d, &s});
+    writes(0, c);
+    reads(1, fed);
+    plain_add(a, 1);
+    end();
+    t.config.feed = feed_late;
+    verify();
+    VERDICT(STEPGRAPH_NO_FAULT_FOUND);
+    ck_assert(pin_float(fed) == 42);
+    /* What lies between two that are fed travels along with them. */
+    OK(stepgraph_pin_feed_f32(beside, 44));
+    OK(stepgraph_pin_feed(late, &d, sizeof d));
+    OK(stepgraph_session_flush(session));
+    ck_assert(pin_float(fed) == 42);
+}
+END_TEST
+
 START_TEST(nodes_to_isolate_are_chosen_evenly)
 {
     three();
@@ -1194,11 +1272,14 @@ static unsigned refusals;
 /* Whatever would take away what the verification goes on with. */
 static stepgraph_status meddle(void *user, stepgraph_step *step, uint64_t k)
 {
+    stepgraph_verify *another = NULL;
+
     (void)user;
     (void)k;
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_unrelax(step), "'train' cannot be unrelaxed", "verification");
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(step, NULL, NULL), "'train' cannot be relaxed", "verification");
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_reset(step), "'train' cannot be reset", "verification");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_verify(step, NULL, &another), "'train' cannot be verified", "verification");
     refusals++;
     return STEPGRAPH_OK;
 }
@@ -1450,6 +1531,8 @@ static Suite *make(void)
     tcase_add_test(clean, all_kinds_of_nodes_run_alone);
     tcase_add_test(clean, node_alone_keeps_its_attributes);
     tcase_add_test(clean, steps_are_fed_and_feeds_put_back);
+    tcase_add_test(clean, feeds_of_other_steps_are_put_back);
+    tcase_add_test(clean, feeds_are_put_back_where_the_callback_makes_another);
     tcase_add_test(clean, nodes_to_isolate_are_chosen_evenly);
     tcase_add_test(clean, parts_can_be_left_out);
     tcase_add_test(planted, write_through_a_table_is_found);
