@@ -1181,11 +1181,7 @@ START_TEST(call_that_fails_in_a_check_alters_no_state)
         ck_assert_msg(status == STEPGRAPH_OK, "call %u: %s", nth, last_words());
         ck_assert_int_eq(turn.again, 0);
         go(k + 1, 12);
-        for (unsigned i = 0; i < scene.n; i++) {
-            float now[2];
-            bytes_at(stepgraph_pin_address(scene.held[i]), now, stepgraph_pin_bytes(scene.held[i]));
-            ck_assert_msg(memcmp(now, right[i], 4) == 0, "call %u: '%s' holds %g, not %g", nth, stepgraph_pin_name(scene.held[i]), now[0], right[i][0]);
-        }
+        check_right(right);
         stepgraph_loop_destroy(loop);
         loop = NULL;
     }
@@ -1219,11 +1215,7 @@ START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
         if (status != STEPGRAPH_OK)
             OK(stepgraph_loop_cancel(loop));
         go(status == STEPGRAPH_OK && !turn.again ? 1 : 0, 12);
-        for (unsigned i = 0; i < scene.n; i++) {
-            float now[2];
-            bytes_at(stepgraph_pin_address(scene.held[i]), now, stepgraph_pin_bytes(scene.held[i]));
-            ck_assert_msg(memcmp(now, right[i], 4) == 0, "call %u: '%s' holds %g, not %g", nth, stepgraph_pin_name(scene.held[i]), now[0], right[i][0]);
-        }
+        check_right(right);
         stepgraph_loop_destroy(loop);
         loop = NULL;
     }

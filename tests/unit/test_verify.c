@@ -402,7 +402,6 @@ static stepgraph_status feed_step(void *user, stepgraph_step *step, uint64_t k)
 START_TEST(steps_are_fed_and_feeds_put_back)
 {
     unsigned calls[3] = {0};
-    CUdeviceptr d, s;
     stepgraph_pin *first, *last;
     float before = 42;
 
@@ -412,11 +411,7 @@ START_TEST(steps_are_fed_and_feeds_put_back)
     last = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "last");
     OK(stepgraph_pin_feed(fed, &before, sizeof before));
     begin_with(STEPGRAPH_STEP_STRICT_FEEDS);
-    d = stepgraph_pin_address(c);
-    s = stepgraph_pin_address(fed);
-    node(kernels.copyf, 1, (void *[]){&d, &s});
-    writes(0, c);
-    reads(1, fed);
+    plain_copy(c, fed);
     plain_add(a, 1);
     end();
     OK(stepgraph_step_replay(t.step));
@@ -448,22 +443,17 @@ START_TEST(feeds_of_other_steps_are_put_back)
 {
     unsigned calls[3] = {0};
     stepgraph_step *other;
-    CUdeviceptr d, s;
     float before = 42;
 
     three();
     fed = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "rate");
     OK(stepgraph_pin_feed(fed, &before, sizeof before));
-    s = stepgraph_pin_address(fed);
     other = step_make(session, "evaluate", STEPGRAPH_STEP_STRICT_FEEDS);
     begin_recording(other);
-    copyf(stream, stepgraph_pin_address(b), s);
+    copyf(stream, stepgraph_pin_address(b), stepgraph_pin_address(fed));
     OK(stepgraph_step_end(other));
     begin();
-    d = stepgraph_pin_address(c);
-    node(kernels.copyf, 1, (void *[]){&d, &s});
-    writes(0, c);
-    reads(1, fed);
+    plain_copy(c, fed);
     plain_add(a, 1);
     end();
     OK(stepgraph_step_replay(other));
@@ -492,8 +482,8 @@ static stepgraph_status feed_late(void *user, stepgraph_step *step, uint64_t k)
 /* A pin that the callback makes was fed nothing when it began. */
 START_TEST(feeds_are_put_back_where_the_callback_makes_another)
 {
-    CUdeviceptr d, s;
     stepgraph_pin *beside;
+    float rate = 45;
 
     three();
     late = NULL;
@@ -502,11 +492,7 @@ START_TEST(feeds_are_put_back_where_the_callback_makes_another)
     OK(stepgraph_pin_feed_f32(fed, 42));
     OK(stepgraph_pin_feed_f32(beside, 43));
     begin();
-    d = stepgraph_pin_address(c);
-    s = stepgraph_pin_address(fed);
-    node(kernels.copyf, 1, (void *[]){&d, &s});
-    writes(0, c);
-    reads(1, fed);
+    plain_copy(c, fed);
     plain_add(a, 1);
     end();
     t.config.feed = feed_late;
@@ -515,7 +501,7 @@ START_TEST(feeds_are_put_back_where_the_callback_makes_another)
     ck_assert(pin_float(fed) == 42);
     /* What lies between two that are fed travels along with them. */
     OK(stepgraph_pin_feed_f32(beside, 44));
-    OK(stepgraph_pin_feed(late, &d, sizeof d));
+    OK(stepgraph_pin_feed(late, &rate, sizeof rate));
     OK(stepgraph_session_flush(session));
     ck_assert(pin_float(fed) == 42);
 }
