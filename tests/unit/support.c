@@ -53,10 +53,16 @@ int unit_has_controls(void)
     return control_fail && control_calls;
 }
 
-void driver_fails(const char *entry, unsigned nth, int code)
+/* A test that believes it has set something of the driver would prove nothing where that was not done. */
+static void needs_controls(const char *what)
 {
     if (!unit_has_controls())
-        return;
+        ck_abort_msg("only cusim lets %s be set: add this test with add_controlled_test()", what);
+}
+
+void driver_fails(const char *entry, unsigned nth, int code)
+{
+    needs_controls(entry);
     control_fail(entry, nth, code);
     if (nth && failing_count < sizeof failing / sizeof *failing)
         failing[failing_count++] = entry;
@@ -70,20 +76,20 @@ void no_driver_fails(void)
 
 void driver_exec_delays(const unsigned long long *ns, unsigned n)
 {
-    if (unit_has_controls())
-        control_exec_delays(ns, n);
+    needs_controls("the time that launches take");
+    control_exec_delays(ns, n);
 }
 
 void driver_memory(unsigned long long bytes)
 {
-    if (unit_has_controls())
-        control_memory(bytes);
+    needs_controls("the memory of the device");
+    control_memory(bytes);
 }
 
 void driver_seed(unsigned long long seed)
 {
-    if (unit_has_controls())
-        control_seed(seed);
+    needs_controls("the order of what has none");
+    control_seed(seed);
 }
 
 unsigned long driver_calls(const char *entry)
@@ -335,9 +341,11 @@ static void teardown(void)
 
     unit_leaves_objects(0);
     no_driver_fails();
-    driver_seed(0);
-    driver_exec_delays(NULL, 0);
-    driver_memory(16ull << 30);
+    if (unit_has_controls()) {
+        driver_seed(0);
+        driver_exec_delays(NULL, 0);
+        driver_memory(16ull << 30);
+    }
     while ((item = next_kept(STEPS)))
         stepgraph_step_destroy(item);
     while ((item = next_kept(PINS)))

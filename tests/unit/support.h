@@ -78,7 +78,7 @@ extern struct unit_driver cu;
 /* The path of the driver under test: STEPGRAPH_DRIVER, else libcuda.so.1. */
 const char *driver_path(void);
 
-/* cusim's controls; without effect on a real driver, where unit_has_controls() is 0. */
+/* cusim's controls. On a real driver unit_has_controls() is 0, no calls are counted, and a test that sets something fails. */
 int unit_has_controls(void);
 void driver_fails(const char *entry, unsigned nth, int code); /* The nth call from now fails with this code; nth 0: none does. */
 void no_driver_fails(void);                                   /* Takes all of these back. */

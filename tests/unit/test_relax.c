@@ -968,6 +968,13 @@ static void close_by_make(uint64_t seed)
     *(void **)&close_by.set_2d_16 = stepgraph_session_symbol(session, "cuMemsetD2D16Async", 3020);
 }
 
+/* On a card what has no order runs as it comes. */
+static void order_is(unsigned long long seed)
+{
+    if (unit_has_controls())
+        driver_seed(seed);
+}
+
 static void close_by_fill(void)
 {
     float values[FLOATS];
@@ -1069,11 +1076,11 @@ START_TEST(memory_that_stands_close_together_is_kept_apart)
         config.lanes = lanes[i];
         relaxed(step, &config);
         for (unsigned k = 0; k < 4; k++) {
-            driver_seed(1 + 4 * i + k);
+            order_is(1 + 4 * i + k);
             close_by_fill();
             replayed(step, 2);
             close_by_bytes(got);
-            driver_seed(0);
+            order_is(0);
             for (size_t at = 0; at < sizeof got; at++)
                 if (got[at] != wanted[at])
                     ck_abort_msg("on %u lanes byte %zu of place %zu is %02x instead of %02x", lanes[i], at % BYTES, at / BYTES, got[at], wanted[at]);
@@ -1104,9 +1111,9 @@ START_TEST(memory_that_stands_close_together_is_verified)
     close_by_bytes(before);
     verification.steps = 2;
     verification.repeats = 2;
-    driver_seed(5);
+    order_is(5);
     OK(stepgraph_step_verify(step, &verification, &report));
-    driver_seed(0);
+    order_is(0);
     OK(stepgraph_verify_get_summary(report, &found));
     ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
     stepgraph_verify_destroy(report);
