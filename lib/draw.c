@@ -166,7 +166,7 @@ static stepgraph_status read_all(drawing *d)
     stepgraph_status status = sg__step_kernels_alive(d->step, "be drawn");
 
     if (status == STEPGRAPH_OK)
-        status = sg__graph_read(driver, d->step->graph, &d->step->session->unread, NULL, NULL, &d->graph);
+        status = sg__graph_read(driver, d->step->graph, &d->step->session->known_kernels, NULL, NULL, &d->graph);
     if (status != STEPGRAPH_OK)
         return status;
     d->first_word = malloc((d->graph.n_nodes + 1) * sizeof *d->first_word);

@@ -447,7 +447,7 @@ stepgraph_status sg__examine_read(sg__examination *e)
     e->used = calloc(session->n_pins + 1, sizeof *e->used);
     if (e->used == NULL)
         return sg__fail_memory("host", session->n_pins * sizeof *e->used);
-    status = sg__graph_read_values(session->driver, e->step->graph, &session->unread, &e->values, settle, e, &e->step->read);
+    status = sg__graph_read_values(session->driver, e->step->graph, &session->known_kernels, &e->values, settle, e, &e->step->read);
     if (status != STEPGRAPH_OK)
         return status;
     for (size_t i = 0; i < e->values.room; i++)
@@ -532,7 +532,7 @@ static stepgraph_status report_adopted(sg__examination *e, const stepgraph_pin *
     sg__finding *f;
     sg__graph all;
 
-    status = sg__graph_read(driver, e->step->graph, &e->step->session->unread, NULL, NULL, &all);
+    status = sg__graph_read(driver, e->step->graph, &e->step->session->known_kernels, NULL, NULL, &all);
     if (status == STEPGRAPH_OK)
         status = sg__allocation_ask(driver, pin->address, &now);
     if (status == STEPGRAPH_OK) {

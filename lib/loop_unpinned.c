@@ -101,7 +101,7 @@ static int by_place(const void *a, const void *b)
 /* Kernel arguments first, by place. *n_out is how many there are. */
 static stepgraph_status read_arguments(const stepgraph_step *of, doubts *about, sg__graph *graph)
 {
-    stepgraph_status status = sg__graph_read(of->session->driver, of->graph, &of->session->unread, is_elsewhere, about, graph);
+    stepgraph_status status = sg__graph_read(of->session->driver, of->graph, &of->session->known_kernels, is_elsewhere, about, graph);
     size_t n = 0;
 
     for (size_t i = 0; i < graph->n_words; i++)

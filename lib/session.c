@@ -399,7 +399,8 @@ static void release(stepgraph_session *session)
         sg__banks_free(session);
     }
     sg__arenas_free(session);
-    sg__unreads_free(&session->unread);
+    sg__unreads_free(&session->known_kernels.unread);
+    sg__kernel_names_free(&session->known_kernels.names);
     free(session->pins);
     free(session->extents);
     sg__names_free(&session->names);

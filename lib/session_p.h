@@ -83,7 +83,7 @@ struct stepgraph_session {
     stepgraph_pin_stats pin_stats;
     sg__allocations seen; /* Memory that earlier recordings referred to, to recognise it when it is gone. */
     sg__allocations own;  /* Device memory that the library keeps to itself: nothing of the host's is there. */
-    sg__unreads unread;   /* Bytes of arguments that no kernel reads, as the host says. */
+    sg__known_kernels known_kernels; /* What is known of kernels: bytes that none reads, as the host says, and names. */
     sg__process process;  /* As it was when a comparison asked last. */
 
     /* Feeds. */

@@ -53,7 +53,7 @@ stepgraph_status stepgraph_session_set_unread(stepgraph_session *session, const 
         }
         made.items[made.n] = (sg__unread){pattern, from->argument, from->argument_bytes, from->offset, from->bytes};
     }
-    sg__unreads_free(&session->unread);
-    session->unread = made;
+    sg__unreads_free(&session->known_kernels.unread);
+    session->known_kernels.unread = made;
     return STEPGRAPH_OK;
 }

@@ -321,20 +321,20 @@ fail:
     return status;
 }
 
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__values *values, sg__graph_settle_fn settle,
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__known_kernels *kernels, sg__values *values, sg__graph_settle_fn settle,
                                        void *user, sg__graph *out)
 {
     const reader r = {.driver = driver, .values = values, .settle = settle, .user = user, .out = out};
 
     memset(out, 0, sizeof *out);
     out->handle = graph;
-    out->layouts.unread = unread;
+    out->layouts.kernels = kernels;
     return read_nodes(&r, graph, 0);
 }
 
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__graph_settle_fn settle, void *user, sg__graph *out)
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__known_kernels *kernels, sg__graph_settle_fn settle, void *user, sg__graph *out)
 {
-    return sg__graph_read_values(driver, graph, unread, NULL, settle, user, out);
+    return sg__graph_read_values(driver, graph, kernels, NULL, settle, user, out);
 }
 
 stepgraph_status sg__graph_arguments(const sg__driver *driver, const sg__graph *graph, sg__graph_argument_fn visit, void *user)

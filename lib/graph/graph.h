@@ -79,13 +79,14 @@ typedef struct sg__graph {
 /* Whether the word of a kernel's argument needs no keeping. entry: that of its number; NULL: numbers are not counted, or it could not be remembered. */
 typedef bool (*sg__graph_settle_fn)(void *user, uint64_t value, sg__value *entry);
 
-/* Read everything. unread: what no kernel reads, which then counts as 0; lives as long as the result; NULL: nothing. settle: NULL keeps all words. The graph is not under capture.
+/* Read everything. kernels: what is known of them, bytes that none reads counting as 0; lives as long as the result; NULL: nothing. settle: NULL keeps all words.
+ * The graph is not under capture.
  * Free the result also after a failure. */
-stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__graph_settle_fn settle, void *user, sg__graph *out);
+stepgraph_status sg__graph_read(const sg__driver *driver, CUgraph graph, sg__known_kernels *kernels, sg__graph_settle_fn settle, void *user, sg__graph *out);
 
 /* The same, but settle is asked once about each number, and only the word where it stands first may be kept. values, empty before, then tells how
  * often each one stands in arguments. (Where there is no memory to remember it, a number is taken for a new one each time.) */
-stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, const sg__unreads *unread, sg__values *values, sg__graph_settle_fn settle,
+stepgraph_status sg__graph_read_values(const sg__driver *driver, CUgraph graph, sg__known_kernels *kernels, sg__values *values, sg__graph_settle_fn settle,
                                        void *user, sg__graph *out);
 void sg__graph_free(sg__graph *graph);
 

@@ -31,9 +31,16 @@ static bool make_room(sg__layouts *layouts)
     return true;
 }
 
-/* Ask the driver for every argument. */
-static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
+/* As C++ compilers mangle functions: with the types of all parameters. Rust's older names begin so too, and hold a hash of the types. */
+static bool tells_parameters(const char *raw)
 {
+    return raw[0] == '_' && raw[1] == 'Z';
+}
+
+/* Ask the driver for every argument. known: what is known of the name, or NULL. */
+static stepgraph_status ask(const sg__driver *driver, sg__layout *layout, sg__known_name *known)
+{
+    const uint16_t last = known != NULL ? known->arguments : 0;
     size_t offset, bytes;
     CUresult code;
 
@@ -48,8 +55,14 @@ static stepgraph_status ask(const sg__driver *driver, sg__layout *layout)
         layout->arguments[layout->n].bytes = bytes;
         layout->arguments[layout->n].unread = NULL;
         layout->n++;
+        if (layout->n == last) {
+            layout->known = true;
+            return STEPGRAPH_OK;
+        }
     }
     layout->known = code == CUDA_ERROR_INVALID_VALUE; /* Past the last one. */
+    if (layout->known && known != NULL && tells_parameters(sg__name_raw(known->name)))
+        known->arguments = layout->n;
     if (!layout->known && code != CUDA_ERROR_INVALID_HANDLE) /* A kernel whose module is gone stays unknown. */
         return sg__fail_driver(driver, "cuFuncGetParamInfo", code);
     return STEPGRAPH_OK;
@@ -78,6 +91,7 @@ static stepgraph_status mark_unread(const sg__unreads *unread, sg__layout *layou
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
 {
     static const sg__layout unknown;
+    sg__known_name *known = NULL;
     sg__layout **slot, *layout;
     stepgraph_status status;
 
@@ -95,12 +109,12 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     if (layout == NULL)
         return sg__fail_memory("host", sizeof *layout);
     layout->function = function;
-    layout->name = sg__name_ask(driver, function);
+    layout->name = layouts->kernels != NULL ? sg__kernel_names_ask(&layouts->kernels->names, driver, function, &known) : sg__name_ask(driver, function);
     *slot = layout;
     layouts->n++;
     *layout_out = layout;
-    status = ask(driver, layout);
-    return status == STEPGRAPH_OK && layouts->unread != NULL ? mark_unread(layouts->unread, layout) : status;
+    status = ask(driver, layout, known);
+    return status == STEPGRAPH_OK && layouts->kernels != NULL ? mark_unread(&layouts->kernels->unread, layout) : status;
 }
 
 stepgraph_status sg__layouts_check(const sg__driver *driver, const sg__layouts *layouts)

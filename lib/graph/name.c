@@ -213,21 +213,29 @@ bool sg__layout_fits(const sg__layout *layout, const char *pattern)
     return sg__name_fits(pattern, sg__name_raw(layout->name)) || sg__name_fits(pattern, sg__name_whole(layout->name));
 }
 
-sg__name *sg__name_ask(const sg__driver *driver, CUfunction function)
+const char *sg__name_ask_raw(const sg__driver *driver, CUfunction function)
 {
     const char *raw = NULL;
-    sg__name *name;
-    size_t bytes;
 
-    if (function == NULL || driver->FuncGetName == NULL || driver->FuncGetName(&raw, function) != CUDA_SUCCESS || raw == NULL)
-        return NULL;
-    bytes = strlen(raw) + 1; /* The text is the driver's, and goes with the kernel's module. */
-    name = malloc(sizeof *name + bytes);
+    return function != NULL && driver->FuncGetName != NULL && driver->FuncGetName(&raw, function) == CUDA_SUCCESS ? raw : NULL;
+}
+
+sg__name *sg__name_new(const char *raw, size_t length)
+{
+    sg__name *name = malloc(sizeof *name + length + 1);
+
     if (name == NULL)
         return NULL;
     *name = (sg__name){.holders = 1};
-    memcpy(name->raw, raw, bytes);
+    memcpy(name->raw, raw, length + 1);
     return name;
+}
+
+sg__name *sg__name_ask(const sg__driver *driver, CUfunction function)
+{
+    const char *raw = sg__name_ask_raw(driver, function);
+
+    return raw != NULL ? sg__name_new(raw, strlen(raw)) : NULL;
 }
 
 sg__name *sg__name_hold(sg__name *name)
