@@ -35,8 +35,8 @@ static stepgraph_status record(stepgraph_session *session, const stepgraph_audit
     return sg__fail_prefix(status, "the host's enqueue callback failed for step %llu: ", (unsigned long long)k);
 }
 
-/* In this order nothing that only the time tells looks like the step: what changes once, at some time, and what changes each time. */
-static const size_t order[] = {0, 1, 1, 0, 0, 1};
+/* In this order nothing that only the time tells looks like the step: what changes once, at some time, each time, or by turns. */
+static const size_t order[] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 0};
 
 enum { MOST_RECORDINGS = sizeof order / sizeof *order, FIRST_RECORDINGS = 4 };
 
@@ -51,7 +51,7 @@ static stepgraph_status record_some(stepgraph_session *session, const stepgraph_
     return status;
 }
 
-/* Two of each, and a third if the two leave a doubt. */
+/* Two of each, and three more if these leave a doubt. */
 static stepgraph_status record_and_compare(stepgraph_session *session, const stepgraph_audit_config *config,
                                            stepgraph_step *steps[2][MOST_RECORDINGS / 2], stepgraph_audit **audit_out)
 {

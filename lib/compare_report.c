@@ -6,7 +6,7 @@
 #include "line.h"
 
 #define FEED_IT "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
-#define IN_DOUBT "; if the kernel does not read it there it is left over, which a third recording of each step shows, or a check"
+#define IN_DOUBT "; if the kernel does not read it there it is left over, which more recordings of both steps show, or a check"
 
 /* A finding about a change; *out is NULL where nobody will read it. */
 static stepgraph_status begin(const sg__comparison *c, stepgraph_finding_kind kind, sg__weight weight, const sg__change *x, sg__finding **out)

@@ -43,10 +43,10 @@ bool sg__compare_is_steady(const sg__comparison *c, const sg__graph_difference *
     return c->n > 2 && amount != 0;
 }
 
-/* Both steps were recorded three times: garbage that looks like a step's own value all that time is not met any more. */
+/* Both steps were recorded five times: what is left over and looks like a step's own value all that time is hardly met any more. */
 static bool is_well_known(const sg__comparison *c)
 {
-    return c->n_a > 2 && c->n - c->n_a > 2;
+    return c->n_a > 4 && c->n - c->n_a > 4;
 }
 
 bool sg__compare_may_be_left_over(const sg__comparison *c, const sg__graph_difference *d)

@@ -129,8 +129,8 @@ STEPGRAPH_API stepgraph_status stepgraph_audit_compare(const stepgraph_step *a, 
                                                        stepgraph_audit **audit_out);
 
 /**
- * The same with several recordings of each step: two of each tell values from what is left over in arguments, three also where large structs are
- * passed by value. Best recorded in the order k, k + 1, k + 1, k, k, k + 1, so that what only the time changes does not look like the step.
+ * The same with several recordings of each step: two of each tell values from what is left over in arguments, five also where large structs are
+ * passed by value. Best recorded in the order k, k + 1, k + 1, k, k + 1, k, k, k + 1, k + 1, k, so that what only the time changes does not look like the step.
  *
  * Frameworks pass structs by value that a call fills in part; the rest holds whatever stood there before. A value is the same in all recordings
  * of one step. What differs between them is left over, with these exceptions: an argument of 1, 2, 4 or 8 bytes is one value, which may be a
@@ -175,9 +175,9 @@ typedef struct stepgraph_audit_config {
 
 /**
  * Record step k and step k + 1 twice through a callback, in the order k, k + 1, k + 1, k, and compare them as stepgraph_audit_compare_many()
- * does. Where that accuses a value in a struct of more than 64 bytes, k and k + 1 are recorded once more, and all six compared. None of them runs:
- * what the host keeps in variables of its own (a step counter, an allocator's state) has gone on by four or six steps afterwards, and the device's
- * memory by none.
+ * does. Where that leaves a value in a struct of more than 64 bytes in doubt, k + 1, k, k, k + 1, k + 1 and k are recorded as well, and all ten
+ * compared. None of them runs: what the host keeps in variables of its own (a step counter, an allocator's state) has gone on by four or ten steps
+ * afterwards, and the device's memory by none.
  *
  * @param[in]  session    Nothing of it records.
  * @param[in]  config     Read before this returns.

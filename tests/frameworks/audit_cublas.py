@@ -40,8 +40,8 @@ def compare(session, library, enqueue, types=TYPES):
         return session.record(name, lambda: enqueue(operands), library.STEP_ALLOW_UNREGISTERED)
 
     a, b = [], []
-    for name, operands, which in ("same", same, a), ("others", other, b), ("others again", other, b), ("same again", same, a), ("same", same, a), ("others", other, b):
-        which.append(record(name, operands))
+    for k in cases.RECORDINGS:
+        (a, b)[k].append(record(("same", "others")[k], (same, other)[k]))
     clean = session.compare(a[:1], a[1:])
     wrong = [f"over the same matrices: {words}" for words in cases.unlike_expected(clean)]
 

