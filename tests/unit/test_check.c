@@ -40,6 +40,7 @@ static struct {
     int scratch_sum;    /* Adds to scratch that nobody sets to zero; the result is not used. */
     int scratch_table;  /* Reads scratch that only launches fill: the call is left out of a recording. */
     int frozen_x;       /* The first recording reads a copy of x. */
+    int writes_x;       /* Adds to x before it is read. */
     int period;         /* Of x in steps. 0: none. */
     int quiet;          /* So many calls without the noise. */
     int rate_once;      /* The rate is fed in step 11 only; 2: as zero. */
@@ -139,6 +140,8 @@ static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
             CU(MemsetD8Async(t.counter, 0, 4, stream));
         launch(stream, once_function, 1, (void *[]){ &t.counter, &ns });
     }
+    if (t.writes_x)
+        inc(stream, x, 1.0f);
     update(stream, tmp, inside && t.stale == 1 + (t.recordings > 1) * 99 ? t.other : w, x, rate, n);
     if (t.by_value)
         launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)(t.by_value == 2 ? t.fed_step : k) }, &n });
@@ -1416,6 +1419,18 @@ START_TEST(search_feeds_the_bad_step_before_it_is_recorded)
 }
 END_TEST
 
+/* A step that writes an input before it reads it: what one prefix has added is no input of the next. */
+START_TEST(search_has_inputs_that_the_step_writes)
+{
+    t.writes_x = 1;
+    t.by_value = 1;
+    recorded();
+    checked_as(STEPGRAPH_DIVERGED);
+    search_named(2, "addn");
+    SAYS("changing scalar");
+}
+END_TEST
+
 /* Where the search finds nothing, what end let pass is named. */
 START_TEST(memory_that_no_pin_covers_is_suspected)
 {
@@ -2255,6 +2270,7 @@ static Suite *make(void)
     tcase_add_test(place, search_has_the_inputs_of_the_bad_step);
     tcase_add_test(place, search_has_inputs_that_are_not_fed_again);
     tcase_add_test(place, search_feeds_the_bad_step_before_it_is_recorded);
+    tcase_add_test(place, search_has_inputs_that_the_step_writes);
     tcase_add_test(place, memory_that_no_pin_covers_is_suspected);
     tcase_add_test(place, search_does_without_scratch_that_moves);
     tcase_add_test(place, search_says_where_recordings_differ_in_shape);
