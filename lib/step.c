@@ -1,6 +1,7 @@
 /* The lifecycle of a step: prepare, capture, end, replay, reset, destroy. The table of states stands in step.h. */
 #include "step_p.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,12 +104,37 @@ stepgraph_status sg__step_broken(const stepgraph_step *step)
     return cause.status != STEPGRAPH_OK ? sg__error_set(&cause) : STEPGRAPH_OK;
 }
 
+stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place)
+{
+    const bool global = (step->flags & STEPGRAPH_STEP_GLOBAL) != 0;
+    stepgraph_error_info said;
+
+    sg__error_get(&said);
+    return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
+                           "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a "
+                           "query of the stream) was made by %s; do it before stepgraph_step_prepare()%s%s",
+                           step->name, place, global ? "some thread of the process" : "this thread, or a device-wide synchronisation by another",
+                           global ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "",
+                           said.message[0] != '\0' ? ": " : "");
+}
+
 void sg__step_break(stepgraph_step *step)
 {
     const char *stage = sg__stage_now(step);
     stepgraph_error_info why;
+    char place[192];
 
     sg__error_get(&why);
+    if (why.driver_code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && sg__step_broken(step) == STEPGRAPH_OK) {
+        if (stage[0] != '\0')
+            snprintf(place, sizeof place, "in stage '%s', before %s", stage, why.call);
+        else
+            snprintf(place, sizeof place, "before %s", why.call);
+        (void)sg__step_invalidated(step, place);
+        keep_cause(step);
+        return;
+    }
+    (void)sg__error_set(&why);
     /* Whatever failed, what it means for the step is that its recording broke. */
     if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' is broken%s%s%s: ", step->name, stage[0] != '\0' ? " in stage '" : "",
@@ -344,16 +370,10 @@ static void describe_break(stepgraph_step *step, CUresult code)
     sg__stages_place(step, NULL, place, sizeof place);
     sg__fail_driver(step->session->driver, "cuStreamEndCapture", code);
     if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-        sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
-                        "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a query "
-                        "of the stream) was made by %s; do it before stepgraph_step_prepare()%s: ",
-                        step->name, place,
-                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? "some thread of the process"
-                                                                   : "this thread, or a device-wide synchronisation by another",
-                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "");
+        (void)sg__step_invalidated(step, place);
     else
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
-    sg__step_break(step);
+    keep_cause(step);
 }
 
 /* Refuse what the audit found to be wrong. The words are those of the report: the first faults, and what to do about the very first. */

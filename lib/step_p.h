@@ -86,8 +86,12 @@ struct stepgraph_step {
     bool lists_pending;   /* They may not have run. */
 };
 
-/* The thread's error record is the first cause of a broken recording, unless there is one already. */
+/* The thread's error record is the first cause of a broken recording, unless there is one already. Where the call that failed only found out that the
+ * recording is broken, the record says so afterwards, and what to look for. */
 void sg__step_break(stepgraph_step *step);
+
+/* In front of what the record says: the driver found the recording broken, at this place, and does not say by what. */
+stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
