@@ -439,7 +439,8 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
         return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
     }
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
-        return sg__fail(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' was ended %s by somebody else than stepgraph_step_end()", step->name, place);
+        return sg__fail(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' was ended %s by somebody else than %s", step->name, place,
+                        step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
     return sg__step_invalidated(step, place);
 }
 

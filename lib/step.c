@@ -112,8 +112,9 @@ stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *pl
     sg__error_get(&said);
     return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
                            "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a "
-                           "query of the stream) was made by %s; do it before stepgraph_step_prepare()%s%s",
+                           "query of the stream) was made by %s; do it before %s%s%s",
                            step->name, place, global ? "some thread of the process" : "this thread, or a device-wide synchronisation by another",
+                           step->in_loop ? "stepgraph_loop_begin()" : "stepgraph_step_prepare()",
                            global ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "",
                            said.message[0] != '\0' ? ": " : "");
 }
@@ -443,8 +444,8 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     }
     side = sg__step_unjoined(step);
     if (side != NULL) {
-        sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before stepgraph_step_end()",
-                 step->name, side->name);
+        sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before %s",
+                 step->name, side->name, step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
         sg__step_break(step);
     }
     code = stop_recording(step);
