@@ -491,13 +491,23 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
 /* Every FEED that the graph uses has been fed since the last replay. */
 static stepgraph_status check_feeds(const stepgraph_step *step)
 {
+    char since[64] = "for the step that was recorded";
+
     for (size_t i = 0; i < step->n_used; i++) {
         const stepgraph_pin *pin = step->used[i];
-        if (pin->role == STEPGRAPH_ROLE_FEED && pin->feeds == step->used_feeds[i])
+        if (pin->role != STEPGRAPH_ROLE_FEED || pin->feeds != step->used_feeds[i])
+            continue;
+        if (pin->feeds == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
-                            "step '%s' not replayed: feed '%s' was not fed since replay %llu, which would use the old value again; call "
-                            "stepgraph_pin_feed() before each replay",
-                            step->name, pin->name, (unsigned long long)step->stats.replays);
+                            "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() before each replay; what is copied there by other "
+                            "means does not count",
+                            step->name, pin->name);
+        if (!step->not_run)
+            snprintf(since, sizeof since, "since replay %llu", (unsigned long long)step->stats.replays);
+        return sg__fail(STEPGRAPH_ERR_REFUSED,
+                        "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
+                        "each replay",
+                        step->name, pin->name, since);
     }
     return STEPGRAPH_OK;
 }
