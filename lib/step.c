@@ -72,7 +72,9 @@ static stepgraph_status allowed(const stepgraph_step *step, call what)
     if (refusals[what][step->state] == NULL)
         return STEPGRAPH_OK;
     sg__fail(STEPGRAPH_ERR_STATE, "%s refused, step '%s' is %s: %s", call_names[what], step->name, state_names[step->state],
-             refusals[what][step->state]);
+             step->in_loop ? "it belongs to a loop, and its state is the loop's to change: where the host has changed it, call stepgraph_loop_drop(), which "
+                             "begins again with recordings"
+                           : refusals[what][step->state]);
     return sg__log_failure(step->session, STEPGRAPH_ERR_STATE);
 }
 
