@@ -1,6 +1,8 @@
 /*
  * Introduces the whole of libstepgraph in one screen: a session, a parameter in a pin, a learning rate in a cell, an out-of-place
- * update that is committed, a step that is recorded once and replayed. Copy it.
+ * update that is committed, a step that is recorded once and replayed. Copy it; outside this build the header with the kernels is made by
+ *
+ *     python3 lib/kernels/embed.py kernels_ptx examples/minimal.ptx minimal-kernels.h
  */
 #include "stepgraph/stepgraph.h"
 

@@ -72,8 +72,11 @@ stepgraph_status sg__bank_join(stepgraph_pin *pin)
             break;
     if (bank == NULL) {
         status = bank_make(session, pin->bytes > session->feed_bytes ? pin->bytes : session->feed_bytes, &bank);
-        if (status != STEPGRAPH_OK)
+        if (status != STEPGRAPH_OK && pin->bytes > session->feed_bytes)
             return sg__fail_prefix(status, "pin '%s', and room for %u steps ahead: ", pin->name, session->feed_slots);
+        if (status != STEPGRAPH_OK)
+            return sg__fail_prefix(status, "pin '%s', for which the session sets feed_bytes = %llu aside, and room for %u steps ahead: ", pin->name,
+                                   (unsigned long long)session->feed_bytes, session->feed_slots);
     }
     pin->bank = bank;
     pin->offset = align(bank->used, alignment);

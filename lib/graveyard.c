@@ -59,6 +59,7 @@ bool sg__recording_in(unsigned long long context_id, char *name, size_t bytes)
 
 static void destroy(const sg__driver *driver, CUcontext context, unsigned long long context_id, sg__grave kind, uintptr_t handle)
 {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* Or a capture of the host's own would break, and the object stay. */
     unsigned long long id;
     CUcontext before;
     bool pushed;
@@ -67,6 +68,7 @@ static void destroy(const sg__driver *driver, CUcontext context, unsigned long l
     if (driver->CtxGetId(context, &id) != CUDA_SUCCESS || id != context_id)
         return;
     pushed = driver->CtxPushCurrent(context) == CUDA_SUCCESS;
+    driver->ThreadExchangeStreamCaptureMode(&mode);
     switch (kind) {
     case SG__GRAVE_EXEC:
         driver->GraphExecDestroy((CUgraphExec)handle);
@@ -87,6 +89,7 @@ static void destroy(const sg__driver *driver, CUcontext context, unsigned long l
         driver->ModuleUnload((CUmodule)handle);
         break;
     }
+    driver->ThreadExchangeStreamCaptureMode(&mode);
     if (pushed)
         driver->CtxPopCurrent(&before);
 }

@@ -416,11 +416,23 @@ static stepgraph_status compare_replays(stepgraph_loop *loop, sg__lane *lane, bo
     return status;
 }
 
+/* A SCRATCH of the graph's that poison() has overwritten, whatever it held; NULL: there is none. */
+static const stepgraph_pin *filled(const stepgraph_loop *loop, const sg__lane *lane)
+{
+    const stepgraph_step *step = lane->step;
+
+    for (size_t i = 0; i < step->n_used && (loop->config.flags & STEPGRAPH_LOOP_KEEP_SCRATCH) == 0; i++)
+        if (step->used[i]->role == STEPGRAPH_ROLE_SCRATCH && !step->used[i]->in_arena)
+            return step->used[i];
+    return NULL;
+}
+
 /* A replay differs: find out why, and what that says. touched: bytes that no pin covers. */
 static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t differ, uint64_t touched, sg__result *result)
 {
     stepgraph_status status = sg__noise_begin(loop);
     bool unsteady = false, compared = false;
+    const stepgraph_pin *scratch;
     size_t told, used;
 
     if (status == STEPGRAPH_OK)
@@ -441,7 +453,14 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
         if (!result->unlike || lane->unlike + 1 < UNLIKE_MAX)
             result->verdict = STEPGRAPH_INCONCLUSIVE;
     }
-    describe(loop, told != SIZE_MAX ? told : first_deviation(loop), result->words, sizeof result->words);
+    told = told != SIZE_MAX ? told : first_deviation(loop);
+    describe(loop, told, result->words, sizeof result->words);
+    used = strlen(result->words);
+    scratch = result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT ? filled(loop, lane) : NULL;
+    if (scratch != NULL)
+        snprintf(result->words + used, sizeof result->words - used,
+                 "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
+                 scratch->name);
     used = strlen(result->words);
     if (!compared)
         snprintf(result->words + used, sizeof result->words - used,

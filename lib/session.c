@@ -187,10 +187,12 @@ stepgraph_status sg__host_alloc(stepgraph_session *session, void **memory, uint6
 
 stepgraph_status sg__not_capturing(const stepgraph_session *session, const char *what)
 {
-    if (session->capturing == NULL)
+    const stepgraph_step *step = session->capturing;
+
+    if (step == NULL)
         return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_STATE, "%s while step '%s' is recording: do it before stepgraph_step_capture() or after stepgraph_step_end()",
-                    what, session->capturing->name);
+    return sg__fail(STEPGRAPH_ERR_STATE, "%s while step '%s' is recording: do it before %s or after %s", what, step->name,
+                    step->in_loop ? "stepgraph_loop_begin()" : "stepgraph_step_capture()", step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
 }
 
 stepgraph_status sg__session_wait(stepgraph_session *session)

@@ -438,13 +438,10 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
         sg__fail_driver(driver, "cuStreamGetCaptureInfo", code);
         return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
     }
-    return sg__fail(STEPGRAPH_ERR_CAPTURE,
-                    capture == CU_STREAM_CAPTURE_STATUS_NONE
-                        ? "the recording of step '%s' was ended %s by somebody else than stepgraph_step_end()"
-                        : "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a "
-                          "query of the stream) was made by this thread, or a device-wide synchronisation by another; do it before "
-                          "stepgraph_step_prepare()",
-                    step->name, place);
+    if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        return sg__fail(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' was ended %s by somebody else than %s", step->name, place,
+                        step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
+    return sg__step_invalidated(step, place);
 }
 
 stepgraph_status stepgraph_step_mark(stepgraph_step *step, const char *name)

@@ -1,6 +1,7 @@
 /* The lifecycle of a step: prepare, capture, end, replay, reset, destroy. The table of states stands in step.h. */
 #include "step_p.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,9 @@ static stepgraph_status allowed(const stepgraph_step *step, call what)
     if (refusals[what][step->state] == NULL)
         return STEPGRAPH_OK;
     sg__fail(STEPGRAPH_ERR_STATE, "%s refused, step '%s' is %s: %s", call_names[what], step->name, state_names[step->state],
-             refusals[what][step->state]);
+             step->in_loop ? "it belongs to a loop, and its state is the loop's to change: where the host has changed it, call stepgraph_loop_drop(), which "
+                             "begins again with recordings"
+                           : refusals[what][step->state]);
     return sg__log_failure(step->session, STEPGRAPH_ERR_STATE);
 }
 
@@ -103,12 +106,38 @@ stepgraph_status sg__step_broken(const stepgraph_step *step)
     return cause.status != STEPGRAPH_OK ? sg__error_set(&cause) : STEPGRAPH_OK;
 }
 
+stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place)
+{
+    const bool global = (step->flags & STEPGRAPH_STEP_GLOBAL) != 0;
+    stepgraph_error_info said;
+
+    sg__error_get(&said);
+    return sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
+                           "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a "
+                           "query of the stream) was made by %s; do it before %s%s%s",
+                           step->name, place, global ? "some thread of the process" : "this thread, or a device-wide synchronisation by another",
+                           step->in_loop ? "stepgraph_loop_begin()" : "stepgraph_step_prepare()",
+                           global ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "",
+                           said.message[0] != '\0' ? ": " : "");
+}
+
 void sg__step_break(stepgraph_step *step)
 {
     const char *stage = sg__stage_now(step);
     stepgraph_error_info why;
+    char place[192];
 
     sg__error_get(&why);
+    if (why.driver_code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && sg__step_broken(step) == STEPGRAPH_OK) {
+        if (stage[0] != '\0')
+            snprintf(place, sizeof place, "in stage '%s', before %s", stage, why.call);
+        else
+            snprintf(place, sizeof place, "before %s", why.call);
+        (void)sg__step_invalidated(step, place);
+        keep_cause(step);
+        return;
+    }
+    (void)sg__error_set(&why);
     /* Whatever failed, what it means for the step is that its recording broke. */
     if (why.status == STEPGRAPH_ERR_DRIVER || why.status == STEPGRAPH_ERR_ARGUMENT || why.status == STEPGRAPH_ERR_UNSUPPORTED)
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' is broken%s%s%s: ", step->name, stage[0] != '\0' ? " in stage '" : "",
@@ -344,16 +373,10 @@ static void describe_break(stepgraph_step *step, CUresult code)
     sg__stages_place(step, NULL, place, sizeof place);
     sg__fail_driver(step->session->driver, "cuStreamEndCapture", code);
     if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-        sg__fail_prefix(STEPGRAPH_ERR_CAPTURE,
-                        "the recording of step '%s' broke %s. A call that may not run while recording (an allocation or free, a synchronisation, a query "
-                        "of the stream) was made by %s; do it before stepgraph_step_prepare()%s: ",
-                        step->name, place,
-                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? "some thread of the process"
-                                                                   : "this thread, or a device-wide synchronisation by another",
-                        (step->flags & STEPGRAPH_STEP_GLOBAL) != 0 ? ", or, if another thread must make it, record without STEPGRAPH_STEP_GLOBAL" : "");
+        (void)sg__step_invalidated(step, place);
     else
         sg__fail_prefix(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' broke %s: ", step->name, place);
-    sg__step_break(step);
+    keep_cause(step);
 }
 
 /* Refuse what the audit found to be wrong. The words are those of the report: the first faults, and what to do about the very first. */
@@ -423,8 +446,8 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     }
     side = sg__step_unjoined(step);
     if (side != NULL) {
-        sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before stepgraph_step_end()",
-                 step->name, side->name);
+        sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before %s",
+                 step->name, side->name, step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
         sg__step_break(step);
     }
     code = stop_recording(step);
@@ -470,13 +493,23 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
 /* Every FEED that the graph uses has been fed since the last replay. */
 static stepgraph_status check_feeds(const stepgraph_step *step)
 {
+    char since[64] = "for the step that was recorded";
+
     for (size_t i = 0; i < step->n_used; i++) {
         const stepgraph_pin *pin = step->used[i];
-        if (pin->role == STEPGRAPH_ROLE_FEED && pin->feeds == step->used_feeds[i])
+        if (pin->role != STEPGRAPH_ROLE_FEED || pin->feeds != step->used_feeds[i])
+            continue;
+        if (pin->feeds == 0)
             return sg__fail(STEPGRAPH_ERR_REFUSED,
-                            "step '%s' not replayed: feed '%s' was not fed since replay %llu, which would use the old value again; call "
-                            "stepgraph_pin_feed() before each replay",
-                            step->name, pin->name, (unsigned long long)step->stats.replays);
+                            "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() before each replay; what is copied there by other "
+                            "means does not count",
+                            step->name, pin->name);
+        if (!step->not_run)
+            snprintf(since, sizeof since, "since replay %llu", (unsigned long long)step->stats.replays);
+        return sg__fail(STEPGRAPH_ERR_REFUSED,
+                        "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
+                        "each replay",
+                        step->name, pin->name, since);
     }
     return STEPGRAPH_OK;
 }

@@ -78,7 +78,7 @@ struct stepgraph_step {
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
-    bool in_loop;         /* Of what its audit finds, the loop says what matters. */
+    bool in_loop;         /* Of what its audit finds, the loop says what matters; words name the loop's calls. */
     uint64_t device_limit; /* What an executable may take; 0: no limit. */
     uint64_t instantiations, updates, updates_refused;
     char refusal[256];    /* Why the last update was refused; "": it was not. */
@@ -86,8 +86,12 @@ struct stepgraph_step {
     bool lists_pending;   /* They may not have run. */
 };
 
-/* The thread's error record is the first cause of a broken recording, unless there is one already. */
+/* The thread's error record is the first cause of a broken recording, unless there is one already. Where the call that failed only found out that the
+ * recording is broken, the record says so afterwards, and what to look for. */
 void sg__step_break(stepgraph_step *step);
+
+/* In front of what the record says: the driver found the recording broken, at this place, and does not say by what. */
+stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place);
 
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);

@@ -246,7 +246,7 @@ STEPGRAPH_API const char *stepgraph_audit_json(const stepgraph_audit *audit);
 
 /** Forms of stepgraph_step_draw(). */
 typedef enum stepgraph_drawing {
-    STEPGRAPH_DRAW_DOT = 1, /**< Graphviz: stages as clusters, pins that pass from node to node as labels of the edges. */
+    STEPGRAPH_DRAW_DOT = 1, /**< Graphviz: stages as clusters, pins that pass from node to node as labels of the edges, but for SCRATCH. */
     STEPGRAPH_DRAW_JSON = 2, /**< The same as data: nodes, edges, pins; of a relaxed step also the edges that it needs. */
     STEPGRAPH_DRAW_NEEDED = 3 /**< As DOT, with the edges that a relaxed step needs in place of the recorded ones; see stepgraph_step_relax(). */
 } stepgraph_drawing;

@@ -79,7 +79,7 @@ STEPGRAPH_API stepgraph_status stepgraph_last_error(stepgraph_error_info *info_o
 /** How much a log line matters. */
 typedef enum stepgraph_log_level {
     STEPGRAPH_LOG_NONE = 0,    /**< Nothing; as a session's level, the default. */
-    STEPGRAPH_LOG_ERROR = 1,   /**< A call failed or refused. */
+    STEPGRAPH_LOG_ERROR = 1,   /**< A call failed or refused. Wrong arguments, and most calls that come at the wrong time, are told by their status alone. */
     STEPGRAPH_LOG_WARNING = 2, /**< It works, but something could not be checked or costs more than it should. */
     STEPGRAPH_LOG_INFO = 3,    /**< One line for each change of state: recorded, instantiated, dropped. */
     STEPGRAPH_LOG_DEBUG = 4    /**< Details for bug reports. */

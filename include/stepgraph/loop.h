@@ -116,7 +116,8 @@ enum {
     STEPGRAPH_LOOP_IGNORE_CLOCK = 1u << 5,
     /** Let the clock decide on the software driver too, whose times mean nothing. */
     STEPGRAPH_LOOP_SOFTWARE_CLOCK = 1u << 6,
-    /** Do not poison SCRATCH pins in checks. For a host whose memory pool is one and holds what must survive. */
+    /** Do not poison SCRATCH pins in checks. For a host whose memory pool is one and holds what must survive. It is not put back either: what the step
+     *  itself changes there from step to step would be changed once more by each replay of a check, and is a STATE. */
     STEPGRAPH_LOOP_KEEP_SCRATCH = 1u << 7,
     /** Never go down to rerecording: replay or launch. */
     STEPGRAPH_LOOP_NO_RERECORD = 1u << 8

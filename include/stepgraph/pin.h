@@ -254,6 +254,9 @@ STEPGRAPH_API stepgraph_status stepgraph_session_flush(stepgraph_session *sessio
 /**
  * Read a pin once all work queued so far has run.
  *
+ * A SCRATCH holds what the last launch left there. After a step that was checked that may be one from altered numbers, or a filling: results that the
+ * host wants are OUTPUT or STATE.
+ *
  * @param[in]  pin    Any role; meant for OUTPUT.
  * @param[out] data   Host memory.
  * @param[in]  bytes  At most the pin's extent.

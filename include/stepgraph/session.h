@@ -42,7 +42,8 @@ typedef struct stepgraph_session_config {
                                      libcuda.so.1. There is no fallback from one to the next. */
     struct CUctx_st *context;   /**< Borrowed, must outlive the session. NULL: the device's primary context, retained. */
     struct CUstream_st *stream; /**< Borrowed, must outlive the session: the driver crashes the process over one that was destroyed. A non-blocking one, never
-                                     the legacy stream. NULL: a stream of the session's own. */
+                                     the legacy stream, and not another session's, which knows nothing of what this one records. NULL: a stream of the
+                                     session's own. */
     stepgraph_log_fn log;       /**< Receives log lines. NULL: none. */
     void *log_user;             /**< Passed to @c log. */
     uint32_t log_level;         /**< Lines above this #stepgraph_log_level are not made. */

@@ -248,7 +248,7 @@ STEPGRAPH_API stepgraph_status stepgraph_step_mark(stepgraph_step *step, const c
  *
  * @param[in] step    Recording or running.
  * @param[in] stream  Another stream of the same context, best a non-blocking one: work on the legacy stream orders itself with others, or breaks the recording.
- * @param[in] name    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes.
+ * @param[in] name    For messages; copied; at most #STEPGRAPH_NAME_MOST bytes. NULL: "side stream".
  *
  * @retval STEPGRAPH_OK            Forked.
  * @retval STEPGRAPH_ERR_ARGUMENT  The session's own or the legacy stream, or one that is forked already.

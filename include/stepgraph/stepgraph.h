@@ -11,6 +11,8 @@
  *
  * The context that is current in the calling thread is left as it was by every call.
  *
+ * A callback returns: an exception, a longjmp or a panic that leaves it skips what the library has to put back. Catch it there, and answer a status.
+ *
  * Every call says three things about itself: `threads` (any: callable from every thread at once; handle: one thread at a time for a
  * session and all that belongs to it), `capture` (yes: may run while this thread records a step) and `waits` (never, stream or device).
  */

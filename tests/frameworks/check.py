@@ -10,6 +10,7 @@
     recorders     many of them, one after the other
     arena         and with an arena as PyTorch's memory
 """
+import array
 import ctypes
 import os
 import pathlib
@@ -112,6 +113,15 @@ def handles():
     weight.write(b"\x01\x02\x03\x04\x05\x06\x07\x08")
     check(weight.read() == bytes(range(1, 9)), "what was written is not what is read")
     refused(stepgraph.Error, "weight", weight.write, b"short")
+    numbers = array.array("f", [1.5, -2.25])
+    weight.write(numbers)
+    check(weight.read() == numbers.tobytes(), "what was written as numbers is not what is read")
+    fed = stepgraph.Pin(session, "fed", library.ROLE_FEED, 8)
+    for value in (numbers.tobytes(), bytearray(numbers.tobytes()), memoryview(numbers), numbers):
+        fed.feed_bytes(bytes(8))
+        fed.feed_bytes(value)
+        library.call("session_flush", session)
+        check(fed.read() == numbers.tobytes(), f"what was fed as a {type(value).__name__} is not what is read: {fed.read()}")
     refused(TypeError, "chek_every", stepgraph.Loop, session, chek_every=50)
     loop, step = stepgraph.Loop(session, name="train"), stepgraph.Step(session, "step", 0)
     step.destroy()
@@ -165,7 +175,20 @@ def recording():
         session.record("broken", lambda: {}["missing"], library.STEP_ALLOW_UNREGISTERED)
         check(False, "what the host raised was lost")
     except RuntimeError as error:
-        check("KeyError" in cases.told(error), cases.told(error))
+        check("KeyError" in cases.told(error) and "KeyError" in str(error), cases.told(error))
+
+    def half():
+        check(fill(one, 9, 1024, stream) == 0, "a set was refused")
+        raise ValueError("half a step")
+
+    count = len(session.steps)
+    refused(RuntimeError, "half a step", session.record, "half", half, library.STEP_ALLOW_UNREGISTERED)
+    check(len(session.steps) == count, "a step that nobody has stays in its session")
+    again = stepgraph.Step(session, "again", library.STEP_ALLOW_UNREGISTERED)
+    refused(RuntimeError, "half a step", again.record, half)
+    refused(stepgraph.Error, "it has no graph", again.replay)
+    again.record(lambda: check(fill(one, 9, 1024, stream) == 0, "a set was refused"))
+    again.replay()
     session.close()  # Lets the context go, and its memory with it
     print(audit.text)
 

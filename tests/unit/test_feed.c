@@ -613,6 +613,27 @@ START_TEST(feeds_that_fill_what_was_set_aside_travel_in_one_copy)
 }
 END_TEST
 
+/* A cell of four bytes for which a terabyte is asked: it is not the cell that is too large. */
+START_TEST(what_is_set_aside_for_feeds_is_named_where_there_is_no_room_for_it)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_pin_config small = STEPGRAPH_PIN_CONFIG_INIT;
+    stepgraph_pin *made = NULL;
+    char bytes[32];
+
+    config.feed_bytes = _i == 0 ? 1ull << 46 : UINT64_MAX;
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)config.feed_bytes);
+    reopen(&config);
+    small.role = STEPGRAPH_ROLE_CELL;
+    small.bytes = 4;
+    small.name = "rate";
+    FAILS(STEPGRAPH_ERR_MEMORY, stepgraph_pin_create(session, &small, &made), "'rate'", "feed_bytes", bytes);
+    small.role = STEPGRAPH_ROLE_STATE;
+    OK(stepgraph_pin_create(session, &small, &made));
+    keep_pin(made);
+}
+END_TEST
+
 START_TEST(feeds_up_to_the_slots_wait_for_nothing)
 {
     const stepgraph_session_config config = config_slots(4);
@@ -775,17 +796,31 @@ START_TEST(strict_step_refuses_a_stale_feed_by_name)
     pin_make(session, STEPGRAPH_ROLE_FEED, 4, "unused");
     record(step, body_train, &t);
     OK(stepgraph_pin_feed_f32(t.rate, 1));
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "fed"); /* Never fed at all. */
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "was never fed");
     STATE_IS(step, STEPGRAPH_STEP_READY);
     OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
     OK(stepgraph_step_replay(step));
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "fed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "was not fed since replay 1,");
     STATE_IS(step, STEPGRAPH_STEP_READY);
     ck_assert_uint_eq(step_stats(step).replays, 1);
     OK(stepgraph_pin_feed(t.x, &(float){4}, 4));
     OK(stepgraph_step_replay(step)); /* The cell need not be fed again, nor the feed that the graph does not use. */
     sums(&t, &got);
     ck_assert_float_eq(got, 7);
+}
+END_TEST
+
+START_TEST(feed_of_a_step_that_was_recorded_anew_is_asked_for_in_words_that_fit)
+{
+    struct trainer t = trainer_make(session, 1);
+    stepgraph_step *step = step_make(session, "strict", STEPGRAPH_STEP_STRICT_FEEDS);
+
+    record(step, body_train, &t);
+    OK(stepgraph_pin_feed(t.x, &(float){4}, 4));
+    replayed(step, 1);
+    OK(stepgraph_step_reset(step));
+    record(step, body_train, &t);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "was not fed for the step that was recorded");
 }
 END_TEST
 
@@ -888,6 +923,7 @@ static Suite *make(void)
     add_controlled_loop_test(cost, driver_that_wants_a_current_context_gets_it, 0, 3);
     tcase_add_test(cost, feeds_that_fill_what_was_set_aside_travel_in_one_copy);
     tcase_add_test(cost, feeds_up_to_the_slots_wait_for_nothing);
+    tcase_add_loop_test(cost, what_is_set_aside_for_feeds_is_named_where_there_is_no_room_for_it, 0, 2);
     tcase_add_test(cost, nothing_is_copied_when_nothing_was_fed);
     tcase_add_test(cost, more_feeds_than_were_planned_for_still_arrive);
     tcase_add_test(cost, feed_larger_than_all_that_was_planned_arrives);
@@ -897,6 +933,7 @@ static Suite *make(void)
     tcase_add_test(adopted, adopted_feed_that_was_not_fed_is_left_alone);
 
     tcase_add_test(strict, strict_step_refuses_a_stale_feed_by_name);
+    tcase_add_test(strict, feed_of_a_step_that_was_recorded_anew_is_asked_for_in_words_that_fit);
     tcase_add_test(strict, feed_that_was_sent_before_the_replay_is_fresh);
     tcase_add_test(strict, each_strict_step_asks_for_feeds_since_its_own_last_replay);
     tcase_add_test(strict, refused_replay_keeps_what_was_fed);

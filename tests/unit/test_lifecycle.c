@@ -127,6 +127,65 @@ START_TEST(forbidden_call_without_marks_is_reported_by_end)
 }
 END_TEST
 
+static uint64_t fresh;
+static CUstream side;
+
+static stepgraph_status next_launch(stepgraph_step *step)
+{
+    CUdeviceptr p = w();
+    float v = 1;
+
+    (void)step;
+    return counted(session, NULL, kernels.inc, (void *[]){&p, &v});
+}
+
+static stepgraph_status next_commit(stepgraph_step *step)
+{
+    (void)step;
+    return stepgraph_pin_commit(pin, fresh);
+}
+
+static stepgraph_status next_commits(stepgraph_step *step)
+{
+    (void)step;
+    return stepgraph_pin_commit_many(session, 1, &pin, &fresh);
+}
+
+static stepgraph_status next_fork(stepgraph_step *step)
+{
+    return stepgraph_step_fork(step, side, "side");
+}
+
+static stepgraph_status next_report(stepgraph_step *step)
+{
+    OK(stepgraph_step_report(step, "cuLaunchKernel", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
+    return stepgraph_step_mark(step, "optimizer");
+}
+
+static stepgraph_status (*const next_calls[])(stepgraph_step *) = {next_launch, next_commit, next_commits, next_fork, next_report};
+enum { NEXT_CALLS = sizeof next_calls / sizeof *next_calls };
+
+/* What comes next finds the recording broken and is not to blame: it says what to look for, and so does end. */
+START_TEST(forbidden_call_is_the_cause_and_not_the_call_that_finds_out)
+{
+    const int marked = _i % 2;
+    stepgraph_step *step;
+
+    fresh = device_make(4);
+    side = stream_make(CU_STREAM_NON_BLOCKING);
+    step = recording();
+    if (marked)
+        OK(stepgraph_step_mark(step, "forward"));
+    inc(stream, w(), 1);
+    ck_assert_int_ne(cu.StreamSynchronize(stream), CUDA_SUCCESS);
+    FAILS(STEPGRAPH_ERR_CAPTURE, next_calls[_i / 2](step), "'train' broke", marked ? "'forward'" : "", "may not run while recording", "this thread",
+          "before stepgraph_step_prepare()");
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(step), "'train' broke", marked ? "'forward'" : "", "may not run while recording", "this thread",
+          "before stepgraph_step_prepare()");
+    works_again(step);
+}
+END_TEST
+
 START_TEST(marks_repeat_the_stage_that_broke_first)
 {
     stepgraph_step *step = recording();
@@ -1047,6 +1106,7 @@ static Suite *make(void)
     tcase_add_loop_test(broken, k10_forbidden_call_is_reported_with_its_stage, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_in_the_last_stage_is_reported_by_end, 0, FORBIDDEN);
     tcase_add_loop_test(broken, forbidden_call_without_marks_is_reported_by_end, 0, FORBIDDEN);
+    tcase_add_loop_test(broken, forbidden_call_is_the_cause_and_not_the_call_that_finds_out, 0, 2 * NEXT_CALLS);
     tcase_add_test(broken, marks_repeat_the_stage_that_broke_first);
     tcase_add_test(broken, k14_failed_launch_through_the_wrapper_is_the_first_cause);
     tcase_add_test(broken, failed_launch_breaks_the_recording_even_where_the_driver_carries_on);

@@ -2191,6 +2191,95 @@ START_TEST(turn_that_is_to_be_taken_again_cannot_be_left)
 }
 END_TEST
 
+static void no_word_of_the_lifecycle_but(const char *called)
+{
+    const char *const calls[] = {"stepgraph_step_prepare()", "stepgraph_step_capture()", "stepgraph_step_end()"};
+
+    for (int i = 0; i < 3; i++)
+        if (called == NULL || strcmp(called, calls[i]) != 0)
+            ck_assert_msg(strstr(last_words(), calls[i]) == NULL, "what a host on a loop never calls: %s", last_words());
+}
+
+#define FAILS_AS_IN_A_TURN(call)                                                                                            \
+    do {                                                                                                                         \
+        FAILS(STEPGRAPH_ERR_STATE, call, "stepgraph_loop_begin()", "stepgraph_loop_end()");                                      \
+        no_word_of_the_lifecycle_but(NULL);                                                                                              \
+    } while (0)
+
+/* A host on a loop knows nothing of prepare, capture and end. */
+START_TEST(what_cannot_be_done_while_a_turn_records_is_said_in_words_of_the_loop)
+{
+    stepgraph_sample sample = STEPGRAPH_SAMPLE_INIT;
+    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
+    stepgraph_pin *made = NULL;
+    float value[N] = {0};
+
+    config.role = STEPGRAPH_ROLE_STATE;
+    config.bytes = 4;
+    config.name = "late";
+    loop_make(NULL);
+    go(0, 3, count_one);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    ck_assert(recording());
+    FAILS_AS_IN_A_TURN(stepgraph_session_wait(session));
+    FAILS_AS_IN_A_TURN(stepgraph_session_flush(session));
+    FAILS_AS_IN_A_TURN(stepgraph_session_sample(session, STEPGRAPH_SAMPLE_DRAIN, &sample));
+    FAILS_AS_IN_A_TURN(stepgraph_pin_read(loss, value, sizeof(float)));
+    FAILS_AS_IN_A_TURN(stepgraph_pin_write(weight, value, BYTES));
+    FAILS_AS_IN_A_TURN(stepgraph_pin_create(session, &config, &made));
+    FAILS_AS_IN_A_TURN(stepgraph_pin_destroy(loss));
+    count_one(3);
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert_int_eq(turn.again, 0);
+}
+END_TEST
+
+/* A host that resets the loop's step is told of the loop's calls too, and of the one that helps. */
+START_TEST(step_of_a_loop_whose_state_was_changed_is_told_of_the_loop)
+{
+    loop_make(NULL);
+    go(0, 12, count_one);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_prepare(stepgraph_loop_step(loop, 0)), "is the loop's to change", "stepgraph_loop_drop()");
+    no_word_of_the_lifecycle_but("stepgraph_step_prepare()");
+    OK(stepgraph_step_reset(stepgraph_loop_step(loop, 0)));
+    OK(stepgraph_loop_begin(loop, 12, &turn));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "is the loop's to change", "stepgraph_loop_drop()");
+    no_word_of_the_lifecycle_but(NULL);
+    OK(stepgraph_loop_drop(loop, 0, "its step was reset"));
+    go(12, 30, count_one);
+    ck_assert_float_eq(pin_float(weight), 30);
+    RUNG(REPLAY, NONE);
+}
+END_TEST
+
+/* A stream that is not joined, and a call that recordings do not survive, found by the end, a mark or a launch. */
+START_TEST(what_breaks_the_recording_of_a_turn_is_said_in_words_of_the_loop)
+{
+    CUstream side = stream_make(CU_STREAM_NON_BLOCKING);
+
+    loop_make(NULL);
+    go(0, 3, count_one);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    ck_assert(recording());
+    count_one(3);
+    if (_i == 0)
+        OK(stepgraph_step_fork(turn.step, side, "side"));
+    else
+        (void)cu.StreamSynchronize(stream);
+    if (_i == 2)
+        FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_mark(turn.step, "loss"), "before stepgraph_loop_begin()");
+    if (_i == 3)
+        FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_pin_commit(weight, stepgraph_pin_address(fresh)), "before stepgraph_loop_begin()");
+    no_word_of_the_lifecycle_but(NULL);
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert_int_eq(turn.again, 1);
+    RUNG(FRESH, BROKEN);
+    ck_assert_ptr_null(lacks(stats_now().words, (const char *[]){_i == 0 ? "before stepgraph_loop_end()" : "before stepgraph_loop_begin()", NULL}));
+    ck_assert_ptr_null(strstr(stats_now().words, "stepgraph_step_prepare()"));
+    ck_assert_ptr_null(strstr(stats_now().words, "stepgraph_step_end()"));
+}
+END_TEST
+
 /* Outside of a turn feeds wait for the replay, all of them together. */
 static void feeds_wait(void)
 {
@@ -2816,6 +2905,9 @@ static Suite *make(void)
     tcase_add_test(keys, accumulation_takes_a_graph_for_each_phase);
 
     tcase_add_test(misuse, turn_that_is_to_be_taken_again_cannot_be_left);
+    tcase_add_test(misuse, what_cannot_be_done_while_a_turn_records_is_said_in_words_of_the_loop);
+    tcase_add_test(misuse, step_of_a_loop_whose_state_was_changed_is_told_of_the_loop);
+    tcase_add_loop_test(misuse, what_breaks_the_recording_of_a_turn_is_said_in_words_of_the_loop, 0, 4);
     add_controlled_test(misuse, recording_that_could_not_begin_can_be_cancelled);
     tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
     tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);

@@ -469,6 +469,31 @@ START_TEST(scratch_that_outlives_a_step_is_told_and_its_step_is_right)
     check_right(right);
     ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
     ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'w'"));
+    /* The steps to come have lost what it held, and the words say what to do. */
+    ck_assert_msg(lacks(stats_now().words, (const char *[]){"SCRATCH", "'scratch'", "make it a STATE", "checkpoint", NULL}) == NULL, "%s", stats_now().words);
+}
+END_TEST
+
+/* The value of w's step is the host's, and is frozen: no SCRATCH is to blame where the graph has none, or where none was filled. */
+static void run_by_step(uint64_t k)
+{
+    add(w, (float)(k < 5 ? 1 : k));
+}
+
+static void run_by_step_beside_scratch(uint64_t k)
+{
+    add(scratch, 1);
+    run_by_step(k);
+}
+
+START_TEST(scratch_is_not_blamed_where_none_was_filled)
+{
+    act(NULL, _i == 0 ? run_by_step : run_by_step_beside_scratch, w, NULL);
+    loop_make(_i == 0 ? 0 : STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    go(0, 8);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "pin 'w'"));
+    ck_assert_ptr_null(strstr(stats_now().words, "SCRATCH"));
 }
 END_TEST
 
@@ -1558,6 +1583,7 @@ static Suite *make(void)
     tcase_add_test(tc, noise_is_what_replays_have_shown_at_most);
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
+    tcase_add_loop_test(tc, scratch_is_not_blamed_where_none_was_filled, 0, 2);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
     tcase_add_test(tc, check_by_callbacks_names_constants_and_stops);

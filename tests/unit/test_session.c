@@ -273,6 +273,146 @@ START_TEST(another_session_can_close_in_a_thread_that_records)
 }
 END_TEST
 
+/* ---- a capture of the host's own --------------------------------------------------------------------------------------------- */
+
+static stepgraph_pin *weight;
+static stepgraph_step *recorded;
+static stepgraph_arena *arena;
+static stepgraph_loop *loop;
+static stepgraph_session *second;
+
+static void body(void *unused)
+{
+    (void)unused;
+    inc(stream, stepgraph_pin_address(weight), 1);
+}
+
+static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user, (void)step, (void)k;
+    body(NULL);
+    return STEPGRAPH_OK;
+}
+
+static void go_round(uint64_t k)
+{
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+
+    do {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        if (turn.run)
+            body(NULL);
+        OK(stepgraph_loop_end(loop, &turn));
+    } while (turn.again);
+}
+
+static void host_pin_is_destroyed(void)
+{
+    drop_pin(weight);
+}
+
+static void host_arena_is_destroyed(void)
+{
+    OK(stepgraph_arena_destroy(arena));
+    arena = NULL;
+}
+
+static void host_step_is_reset(void)
+{
+    OK(stepgraph_step_reset(recorded));
+}
+
+static void host_step_is_destroyed(void)
+{
+    drop_step(recorded);
+}
+
+static void host_session_is_closed(void)
+{
+    drop_session(second);
+}
+
+static void host_step_is_checked(void)
+{
+    stepgraph_check_config config = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check *check = NULL;
+
+    config.enqueue = enqueue;
+    OK(stepgraph_check_run(recorded, &config, &check));
+    stepgraph_check_destroy(check);
+}
+
+static void host_step_is_tuned(void)
+{
+    stepgraph_tuning tuning = STEPGRAPH_TUNING_INIT;
+
+    OK(stepgraph_step_tune(recorded, 2));
+    while (!tuning.done) {
+        replayed(recorded, 1);
+        OK(stepgraph_step_get_tuning(recorded, &tuning));
+    }
+}
+
+static void host_loop_comes_to_replays(void)
+{
+    for (uint64_t k = 0; k < 12; k++)
+        go_round(k);
+}
+
+static void host_loop_is_destroyed(void)
+{
+    stepgraph_loop_destroy(loop);
+    loop = NULL;
+}
+
+static const struct {
+    const char *name;
+    void (*what)(void);
+} meanwhile[] = {
+    {"a pin", host_pin_is_destroyed},         {"an arena", host_arena_is_destroyed}, {"a reset", host_step_is_reset},
+    {"a step", host_step_is_destroyed},       {"a session", host_session_is_closed}, {"a check", host_step_is_checked},
+    {"tuning", host_step_is_tuned},           {"a run", host_loop_comes_to_replays}, {"a loop", host_loop_is_destroyed},
+};
+enum { MEANWHILE = sizeof meanwhile / sizeof *meanwhile };
+
+/* A collector of garbage, for one, destroys when it likes, also while its thread captures something on a stream of the host's. */
+START_TEST(capture_of_the_hosts_own_goes_on_whatever_is_done)
+{
+    const CUstreamCaptureMode mode = (CUstreamCaptureMode)(_i % 3);
+    const int which = _i / 3;
+    CUstream own = stream_make(CU_STREAM_NON_BLOCKING);
+    stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
+    CUresult (*begin)(CUstream, CUstreamCaptureMode), (*end)(CUstream, CUgraph *), (*destroy)(CUgraph), code;
+    CUgraph graph = NULL;
+
+    *(void **)&begin = stepgraph_session_symbol(session, "cuStreamBeginCapture", 10010);
+    *(void **)&end = stepgraph_session_symbol(session, "cuStreamEndCapture", 10000);
+    *(void **)&destroy = stepgraph_session_symbol(session, "cuGraphDestroy", 10000);
+    config.bytes = 1 << 20;
+    second = session_make(NULL);
+    weight = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    recorded = step_make(session, "train", 0);
+    OK(stepgraph_arena_create(session, &config, &arena));
+    OK(stepgraph_loop_create(session, NULL, &loop));
+    if (meanwhile[which].what != host_pin_is_destroyed)
+        record(recorded, body, NULL);
+    if (meanwhile[which].what == host_loop_is_destroyed)
+        for (uint64_t k = 0; k < 12; k++)
+            go_round(k);
+
+    ck_assert_int_eq(begin(own, mode), CUDA_SUCCESS);
+    meanwhile[which].what();
+    code = end(own, &graph);
+    ck_assert_msg(code == CUDA_SUCCESS, "%s in mode %d: the host's capture answers %d", meanwhile[which].name, (int)mode, (int)code);
+    ck_assert_int_eq(destroy(graph), CUDA_SUCCESS);
+    stepgraph_loop_destroy(loop);
+    if (arena != NULL)
+        OK(stepgraph_arena_destroy(arena));
+}
+END_TEST
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
+
 START_TEST(close_waits_for_the_stream)
 {
     stepgraph_session_config config = plain();
@@ -546,6 +686,7 @@ static Suite *make(void)
     tcase_add_test(closing, session_cannot_close_while_a_pin_lives);
     tcase_add_test(closing, session_cannot_close_while_a_loop_or_an_arena_lives);
     tcase_add_test(closing, another_session_can_close_in_a_thread_that_records);
+    tcase_add_loop_test(closing, capture_of_the_hosts_own_goes_on_whatever_is_done, 0, 3 * MEANWHILE);
     tcase_add_test(closing, close_waits_for_the_stream);
     tcase_add_test(closing, wait_means_all_has_run);
     tcase_add_test(closing, wait_while_a_step_records_is_refused_and_harmless);

@@ -175,7 +175,11 @@ class Session(Handle):
     def record(self, name, enqueue, flags=0):
         """A READY step: what enqueue() enqueues. A refusal raises an Error with the audit's text."""
         step = Step(self, name, flags)
-        step.record(enqueue)
+        try:
+            step.record(enqueue)
+        except BaseException:
+            step.destroy()
+            raise
         return step
 
     def compare(self, a, b):
@@ -219,7 +223,8 @@ class Pin(Handle):
             self.library.fail(status)
 
     def feed_bytes(self, data):
-        self.feed(ctypes.cast(ctypes.c_char_p(bytes(data)), ctypes.c_void_p), len(data))
+        data = bytes(data)  # The length of an array is not that of its bytes.
+        self.feed(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
 
     def write(self, data):
         """In stream order, and not as a part of a step: a parameter's first value, a checkpoint. data: as many bytes as the pin has."""
@@ -273,7 +278,9 @@ class Step(Handle):
         self.end_us = (time.perf_counter_ns() - began) / 1000
         words = library.last_words()
         if failure is not None:
-            raise RuntimeError(f"step {self.name!r} was not recorded to its end, which says: {words or 'nothing'}") from failure
+            library.get("step_reset", self)  # Half a step is not to be replayed.
+            broke = f"; the library says: {words}" if status == library.ERR_CAPTURE else ""
+            raise RuntimeError(f"step {self.name!r} was not recorded to its end: {type(failure).__name__}: {failure}{broke}") from failure
         if status == library.ERR_REFUSED:
             words = self.audit().text
         if status != 0:
