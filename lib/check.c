@@ -340,6 +340,8 @@ static stepgraph_status finish(sg__check *check, stepgraph_status status)
         back = sg__session_alive(check->session);
         if (back == STEPGRAPH_OK)
             back = put_back(check, advance);
+        if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST && !check->outside) /* What a check did must not stay for a call that fails once. */
+            back = put_back(check, advance);
         if (back == STEPGRAPH_OK)
             back = sg__check_rewind(check, check->config.first + (advance ? check->steps : 0));
     }
