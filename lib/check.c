@@ -270,6 +270,7 @@ static stepgraph_status save(sg__check *check)
     check->stats = step->stats;
     check->not_run = step->not_run;
     check->outputs_stale = step->outputs_stale;
+    check->ran_at = step->ran_at;
     check->timing = step->stages.timing;
     step->stages.timing = false;
     return STEPGRAPH_OK;
@@ -311,6 +312,7 @@ static void put_back_counts(sg__check *check, bool advance)
         return;
     step->not_run = check->not_run && !advance;
     step->outputs_stale = check->outputs_stale && !advance;
+    step->ran_at = advance ? step->ran_at : check->ran_at;
     for (size_t i = 0; i < step->n_used; i++)
         step->used_feeds[i] = step->used[i]->feeds - (advance ? 0 : check->owed[i]);
 }
