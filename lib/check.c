@@ -382,7 +382,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         return status;
     }
 
-    session->checking = true;
+    session->checking = step->checking = true;
     check->bad_step = SG__NO_STEP;
     check->total = 1 + 4 * (uint64_t)check->steps;
     status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
@@ -408,7 +408,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         status = sg__check_report(check);
     }
     release(check);
-    session->checking = false;
+    session->checking = step->checking = false;
     if (!check->outside)
         sg__leave(session);
     if (status == STEPGRAPH_OK) {

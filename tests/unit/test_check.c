@@ -2160,6 +2160,22 @@ START_TEST(steps_are_not_checked_in_callbacks)
 }
 END_TEST
 
+static stepgraph_status feed_resetting(void *user, stepgraph_step *step, uint64_t k)
+{
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_reset(t.step), "train", "callback of its check");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(t.step, NULL, NULL), "train", "callback of its check");
+    return feed(user, step, k);
+}
+
+START_TEST(checked_step_is_not_reset_in_callbacks)
+{
+    recorded();
+    t.config.feed = feed_resetting;
+    checked_as(STEPGRAPH_IDENTICAL);
+    OK(stepgraph_step_reset(t.step)); /* Afterwards it is. */
+}
+END_TEST
+
 /* Nothing of the check's is written to memory that is somebody else's by now. */
 START_TEST(scratch_that_is_gone_is_not_filled)
 {
@@ -2310,6 +2326,7 @@ static Suite *make(void)
     tcase_add_test(right, no_pins_at_all);
     tcase_add_test(calls, pins_are_not_made_in_callbacks);
     tcase_add_test(calls, steps_are_not_checked_in_callbacks);
+    tcase_add_test(calls, checked_step_is_not_reset_in_callbacks);
     tcase_add_loop_test(calls, scratch_that_is_gone_is_not_filled, 0, 2);
     return suite;
 }
