@@ -270,6 +270,7 @@ static stepgraph_status save(sg__check *check)
     check->stats = step->stats;
     check->not_run = step->not_run;
     check->outputs_stale = step->outputs_stale;
+    check->ran_at = step->ran_at;
     check->timing = step->stages.timing;
     step->stages.timing = false;
     return STEPGRAPH_OK;
@@ -311,6 +312,7 @@ static void put_back_counts(sg__check *check, bool advance)
         return;
     step->not_run = check->not_run && !advance;
     step->outputs_stale = check->outputs_stale && !advance;
+    step->ran_at = advance ? step->ran_at : check->ran_at;
     for (size_t i = 0; i < step->n_used; i++)
         step->used_feeds[i] = step->used[i]->feeds - (advance ? 0 : check->owed[i]);
 }
@@ -339,6 +341,8 @@ static stepgraph_status finish(sg__check *check, stepgraph_status status)
     if (!check->stuck && !check->outside) {
         back = sg__session_alive(check->session);
         if (back == STEPGRAPH_OK)
+            back = put_back(check, advance);
+        if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST && !check->outside) /* What a check did must not stay for a call that fails once. */
             back = put_back(check, advance);
         if (back == STEPGRAPH_OK)
             back = sg__check_rewind(check, check->config.first + (advance ? check->steps : 0));
@@ -378,7 +382,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         return status;
     }
 
-    session->checking = true;
+    session->checking = step->checking = true;
     check->bad_step = SG__NO_STEP;
     check->total = 1 + 4 * (uint64_t)check->steps;
     status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
@@ -404,7 +408,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
         status = sg__check_report(check);
     }
     release(check);
-    session->checking = false;
+    session->checking = step->checking = false;
     if (!check->outside)
         sg__leave(session);
     if (status == STEPGRAPH_OK) {

@@ -302,6 +302,7 @@ stepgraph_status sg__check_launches(sg__check *check, uint32_t i)
         return status;
     }
     step->outputs_stale = false; /* The host may read them for its next feed; put back at the end. */
+    step->ran_at = step->session->recordings;
     snprintf(what, sizeof what, "the fresh launches of step %llu", (unsigned long long)(check->config.first + i));
     return sg__check_wait_for(check, what);
 }

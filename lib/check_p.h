@@ -100,6 +100,7 @@ typedef struct sg__check {
     /* To be put back. */
     stepgraph_step_stats stats;
     bool not_run, outputs_stale, timing;
+    uint64_t ran_at;
     uint64_t *owed; /* By used pin: how often it was fed since the last replay. */
 } sg__check;
 

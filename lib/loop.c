@@ -341,6 +341,8 @@ static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph
             if (status != STEPGRAPH_OK)
                 return status;
         }
+        if (loop->spoiled.status != STEPGRAPH_OK)
+            return sg__log_failure(loop->session, sg__loop_spoiled(loop));
         kind = decide(loop, lane, k, turn->flags, &why);
         step = NULL;
         status = start(loop, lane, kind, &step, &started);
@@ -710,6 +712,8 @@ stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn)
         status = end_run(loop, loop->last, turn);
         break;
     }
+    if (status == STEPGRAPH_OK && loop->spoiled.status != STEPGRAPH_OK)
+        status = sg__loop_spoiled(loop);
     return sg__log_failure(loop->session, status);
 }
 

@@ -133,22 +133,42 @@ static stepgraph_status put_back(stepgraph_loop *loop)
     return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
 }
 
-/* Otherwise the step would be done twice for a call that fails once. */
-static stepgraph_status put_back_surely(stepgraph_loop *loop)
+/* The same after work of the step went to streams that nobody knows. */
+static stepgraph_status put_back_escaped(stepgraph_loop *loop)
 {
-    stepgraph_status status = put_back(loop);
+    CUresult code = loop->session->driver->CtxSynchronize();
 
-    return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST ? put_back(loop) : status;
+    return code == CUDA_SUCCESS ? put_back(loop) : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+}
+
+static bool may_go_well(stepgraph_status status)
+{
+    return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST;
+}
+
+/* Once more, where it fails: otherwise the step would be done twice for a call that fails once. */
+static stepgraph_status surely(stepgraph_loop *loop, stepgraph_status (*undo)(stepgraph_loop *loop))
+{
+    stepgraph_status status = undo(loop);
+
+    return may_go_well(status) ? undo(loop) : status;
+}
+
+static stepgraph_status enter_surely(stepgraph_loop *loop)
+{
+    stepgraph_status status = sg__enter(loop->session);
+
+    return may_go_well(status) ? sg__enter(loop->session) : status;
 }
 
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
 {
-    stepgraph_status status = sg__enter(loop->session), back;
+    stepgraph_status status = enter_surely(loop), back;
 
     if (status != STEPGRAPH_OK)
         return status;
     status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
-    back = put_back_surely(loop);
+    back = surely(loop, put_back);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return back != STEPGRAPH_OK ? back : status;
@@ -158,24 +178,19 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
 {
     stepgraph_status status;
     char other[64];
-    CUresult code;
 
     if (!loop->has_images)
         return STEPGRAPH_OK;
-    status = sg__enter(loop->session);
+    status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
         return status;
-    /* Nobody knows on which stream it is. */
     if (escaped && sg__recording_in(loop->session->context_id, other, sizeof other))
         status = sg__fail(STEPGRAPH_ERR_STATE,
                           "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
                           "break the recording of step '%s', in another session",
                           loop->name, (unsigned long long)loop->k, other);
-    code = escaped && status == STEPGRAPH_OK ? loop->session->driver->CtxSynchronize() : CUDA_SUCCESS;
-    if (code != CUDA_SUCCESS)
-        status = sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
-    if (status == STEPGRAPH_OK)
-        status = put_back_surely(loop);
+    else
+        status = surely(loop, escaped ? put_back_escaped : put_back);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;

@@ -147,6 +147,7 @@ struct stepgraph_loop {
     stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */
     stepgraph_error_info unstarted_words;
     sg__retry retry;
+    stepgraph_error_info spoiled; /* Why pins are not as the steps have left them; its status is OK while they are. The host has to be told. */
 
     /* Images of pins: before rehearsals, and around checked steps. */
     sg__shots shots;
@@ -283,6 +284,8 @@ stepgraph_status sg__guards_touched(stepgraph_loop *loop, uint64_t *bytes);
 void sg__guards_forget(stepgraph_loop *loop);
 
 /* loop_relax.c */
+/* Tell the host, once, that trying to relax a graph has left pins as no step does. */
+stepgraph_status sg__loop_spoiled(stepgraph_loop *loop);
 /* The recording that is going to be replayed was made. */
 void sg__lane_note(stepgraph_loop *loop, sg__lane *lane);
 /* The graph was proven: relax it, if that is wanted. True: it is another one now, and has to be proven again. */

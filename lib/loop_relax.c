@@ -50,8 +50,11 @@ bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane)
     lane->relax_tried = true;
     status = stepgraph_step_relax(lane->step, &loop->relax, &found);
     if (status != STEPGRAPH_OK) {
+        const bool failed = stepgraph_step_state(lane->step) == STEPGRAPH_STEP_FAILED; /* What it has run is not undone. */
+        if (failed)
+            sg__error_get(&loop->spoiled);
         cannot(loop, lane);
-        if (stepgraph_step_state(lane->step) == STEPGRAPH_STEP_FAILED)
+        if (failed)
             sg__lane_failed(loop, lane, STEPGRAPH_WHY_REPLAY, NULL);
         return false;
     }
@@ -61,6 +64,15 @@ bool sg__lane_relax(stepgraph_loop *loop, sg__lane *lane)
         sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu: the graph is replayed as it was recorded, relaxed it is not faster", loop->name,
                 (unsigned long long)lane->key);
     return lane->step->relaxed != NULL;
+}
+
+stepgraph_status sg__loop_spoiled(stepgraph_loop *loop)
+{
+    const stepgraph_status status = sg__error_set(&loop->spoiled);
+
+    loop->spoiled = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
+    return sg__fail_prefix(status, "loop '%s', step %llu: the state is that of no step, go back to a checkpoint: ", loop->name,
+                           (unsigned long long)loop->k);
 }
 
 bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, bool differs, const char *words)

@@ -694,9 +694,9 @@ stepgraph_status sg__step_record_again(stepgraph_step *step)
 
 stepgraph_status sg__step_idle(const stepgraph_step *step, const char *what)
 {
-    if (!step->verifying)
+    if (!step->verifying && !step->checking)
         return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s from a callback of its verification", step->name, what);
+    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s from a callback of its %s", step->name, what, step->checking ? "check" : "verification");
 }
 
 stepgraph_status stepgraph_step_reset(stepgraph_step *step)

@@ -35,7 +35,8 @@ struct stepgraph_step {
     stepgraph_state state;
     uint32_t trying;    /* So many executables, of which replays tell the fastest; 0: it is known, or nobody asked. */
     bool not_run;       /* Recorded and never replayed: the step that was recorded is not done. */
-    bool verifying;     /* What is known of its graph has to last until that is over, whatever the callbacks do. */
+    bool verifying;     /* What is known of its graph has to last until that is over, whatever the callbacks do; */
+    bool checking;      /* likewise. */
     bool outputs_stale; /* And nothing else has run since. */
     sg__stages stages;
 
@@ -117,7 +118,7 @@ stepgraph_status sg__step_alive(const stepgraph_step *step);
 /* sg__layouts_check() for what a step cannot do otherwise: "be tuned". */
 stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what);
 
-/* Refuse what a callback of the step's verification is not to do: "be reset". */
+/* Refuse what a callback of the step's verification or check is not to do: "be reset". */
 stepgraph_status sg__step_idle(const stepgraph_step *step, const char *what);
 
 /* Close the run in progress, if there is one, without measuring or counting it. */

@@ -83,7 +83,7 @@ typedef struct stepgraph_check_config {
  * one flipped byte, and with each input altered; and the first step once more by launches and by a replay, twice, from numbers that were altered in all
  * pins of a float type, so that a copy of one of them shows. Afterwards all pins but SCRATCH are as before; see #STEPGRAPH_CHECK_ADVANCE. CONST pins are not
  * saved, since no step writes them; one that does is named after its first step or its last, or after the replays, which have written it once more.
- * Callbacks neither make pins nor check steps, and leave @p step and its state alone.
+ * Callbacks neither make pins nor check steps; they do not reset, relax or destroy @p step, and leave its state alone.
  *
  * None of the runs enters the step's measurements or counts, unless #STEPGRAPH_CHECK_ADVANCE makes them count.
  *

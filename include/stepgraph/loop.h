@@ -238,6 +238,7 @@ typedef struct stepgraph_turn {
  * @retval STEPGRAPH_ERR_REFUSED   With #STEPGRAPH_LOOP_RESTORE: the memory of an adopted pin is gone; the pin is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
  * @retval STEPGRAPH_ERR_MEMORY    No host memory; with #STEPGRAPH_LOOP_RESTORE, no room for a copy of the pins.
+ * @return Otherwise why what ran when relaxing was tried could not be undone, as for stepgraph_loop_end().
  *
  * @threads{handle} @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
  */
@@ -259,7 +260,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS: begin the step again, and feed. Or warm-up runs cannot be
  *                                 undone, with #STEPGRAPH_LOOP_RESTORE: the step writes a FEED or a CELL, which is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
- * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed.
+ * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what ran when relaxing was
+ *         tried could not be undone: the state is that of no step then, and the host goes back to a checkpoint.
  *
  * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
  */

@@ -198,8 +198,9 @@ STEPGRAPH_API stepgraph_status stepgraph_step_replay(stepgraph_step *step);
  * Drop the graph, or the recording in progress, and go back to BEGUN: the way to record again. Waits for replays in flight. While
  * another step of this thread records, the driver's objects are kept until that is over.
  *
- * @retval STEPGRAPH_OK        The step is BEGUN.
- * @retval STEPGRAPH_ERR_LOST  The context is gone; the step stays as it was.
+ * @retval STEPGRAPH_OK         The step is BEGUN.
+ * @retval STEPGRAPH_ERR_STATE  This is a callback of its check or its verification. Nothing was done.
+ * @retval STEPGRAPH_ERR_LOST   The context is gone; the step stays as it was.
  *
  * @threads{handle} @capture{yes} @waits{stream} @since 0.1
  */

@@ -1718,6 +1718,27 @@ START_TEST(strict_step_beside_a_checked_one)
 }
 END_TEST
 
+/* Nor does a check, which puts its output back, count as the run of a step that writes what another one has recorded. */
+START_TEST(checked_step_is_no_run_of_another_ones_output)
+{
+    stepgraph_step *other = step_make(session, "other", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    float loss;
+
+    recorded();
+    OK(feed(NULL, NULL, 9));
+    OK(stepgraph_step_replay(t.step));
+    begin_recording(other);
+    copyf(stream, stepgraph_pin_address(t.loss), stepgraph_pin_address(t.x));
+    OK(stepgraph_step_end(other));
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
+    checked_as(STEPGRAPH_IDENTICAL);
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
+    t.config.flags |= STEPGRAPH_CHECK_ADVANCE;
+    checked_as(STEPGRAPH_IDENTICAL);
+    OK(stepgraph_pin_read(t.loss, &loss, sizeof loss));
+}
+END_TEST
+
 static stepgraph_status feed_reading_loss(void *user, stepgraph_step *step, uint64_t k)
 {
     float loss;
@@ -2154,6 +2175,22 @@ START_TEST(steps_are_not_checked_in_callbacks)
 }
 END_TEST
 
+static stepgraph_status feed_resetting(void *user, stepgraph_step *step, uint64_t k)
+{
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_reset(t.step), "train", "callback of its check");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(t.step, NULL, NULL), "train", "callback of its check");
+    return feed(user, step, k);
+}
+
+START_TEST(checked_step_is_not_reset_in_callbacks)
+{
+    recorded();
+    t.config.feed = feed_resetting;
+    checked_as(STEPGRAPH_IDENTICAL);
+    OK(stepgraph_step_reset(t.step)); /* Afterwards it is. */
+}
+END_TEST
+
 /* Nothing of the check's is written to memory that is somebody else's by now. */
 START_TEST(scratch_that_is_gone_is_not_filled)
 {
@@ -2285,6 +2322,7 @@ static Suite *make(void)
     tcase_add_test(calls, report_outlives_the_step);
     tcase_add_test(late, late_arm_delay_beyond_timeout);
     tcase_add_test(calls, strict_step_beside_a_checked_one);
+    tcase_add_test(calls, checked_step_is_no_run_of_another_ones_output);
     tcase_add_loop_test(calls, feed_may_read_the_last_loss, 0, 2);
     tcase_add_loop_test(right, state_that_alternates_changes, 0, 2);
     tcase_add_loop_test(wrong, output_of_all_ones_left_out, 0, 2);
@@ -2304,6 +2342,7 @@ static Suite *make(void)
     tcase_add_test(right, no_pins_at_all);
     tcase_add_test(calls, pins_are_not_made_in_callbacks);
     tcase_add_test(calls, steps_are_not_checked_in_callbacks);
+    tcase_add_test(calls, checked_step_is_not_reset_in_callbacks);
     tcase_add_loop_test(calls, scratch_that_is_gone_is_not_filled, 0, 2);
     return suite;
 }

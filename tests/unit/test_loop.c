@@ -1595,6 +1595,36 @@ START_TEST(work_that_escapes_and_cannot_be_undone_is_told)
 }
 END_TEST
 
+/* Undoing it is tried once more where a call fails. */
+START_TEST(call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done)
+{
+    static const char *const entries[] = {"cuCtxPushCurrent", "cuCtxSynchronize", "cuLaunchKernel", "cuStreamSynchronize"};
+
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    for (unsigned nth = 1; nth <= 4; nth++) {
+        put_float(stepgraph_pin_address(weight), 0);
+        put_float(stepgraph_pin_address(beside), 0);
+        loop_make(NULL);
+        go(0, 3, train_escaping);
+        CU(StreamSynchronize(elsewhere));
+        OK(stepgraph_loop_begin(loop, 3, &turn));
+        ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+        train_escaping(3);
+        driver_fails(entries[_i], nth, CUDA_ERROR_UNKNOWN);
+        OK(stepgraph_loop_end(loop, &turn));
+        no_driver_fails();
+        ck_assert_int_eq(turn.again, 1);
+        go(3, 6, train_escaping);
+        CU(StreamSynchronize(elsewhere));
+        ck_assert_float_eq(pin_float(weight), 6);
+        ck_assert_float_eq(pin_float(beside), 6);
+        stepgraph_loop_destroy(loop);
+        loop = NULL;
+    }
+}
+END_TEST
+
 START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
 {
     stepgraph_loop_config config = config_with(0);
@@ -2880,6 +2910,7 @@ static Suite *make(void)
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
+    add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 4);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);

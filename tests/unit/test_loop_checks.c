@@ -1216,7 +1216,7 @@ END_TEST
 /* A rehearsal whose undoing fails once has left no trace, or is the step. */
 START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
 {
-    static const char *const entries[] = {"cuLaunchKernel", "cuStreamSynchronize"};
+    static const char *const entries[] = {"cuLaunchKernel", "cuStreamSynchronize", "cuCtxPushCurrent"};
     float right[MOST][2];
 
     act(feed_x, run_fed, w, out);
@@ -1244,6 +1244,57 @@ START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
         stepgraph_loop_destroy(loop);
         loop = NULL;
     }
+}
+END_TEST
+
+static void run_beside(uint64_t k)
+{
+    (void)k;
+    add(w, 1);
+    add(out, 1);
+}
+
+/* To find out what it takes relaxed a step is run, and what that leaves is put back; where it cannot be, the turn says so. */
+START_TEST(relaxing_that_cannot_be_undone_is_told)
+{
+    stepgraph_relax_config relax = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    unsigned told = 0;
+    float right[MOST][2];
+
+    act(NULL, run_beside, w, out);
+    by_hand(12, right);
+    unit_leaves_objects(1);
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK | (_i == 1 ? STEPGRAPH_LOOP_NO_CHECK : 0);
+    config.warmup_runs = config.check_steps = 1;
+    config.executables = 1;
+    config.relax = &relax;
+    for (unsigned nth = 1; nth <= 60; nth++) {
+        stepgraph_status status;
+        uint64_t k = _i == 1 ? 2 : 3;
+
+        zero();
+        turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
+        OK(stepgraph_loop_create(session, &config, &loop));
+        go(0, k);
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        ck_assert_uint_eq(turn.kind, _i == 1 ? STEPGRAPH_TURN_RECORD : STEPGRAPH_TURN_CHECK);
+        run_beside(k);
+        driver_fails("cuLaunchKernel", nth, CUDA_ERROR_UNKNOWN);
+        status = stepgraph_loop_end(loop, &turn);
+        no_driver_fails();
+        if (status != STEPGRAPH_OK) {
+            ck_assert_int_eq(status, STEPGRAPH_ERR_DRIVER);
+            ck_assert_msg(strstr(last_words(), "checkpoint") != NULL, "call %u: %s", nth, last_words());
+            told++;
+        } else {
+            go(turn.again ? k : k + 1, 12);
+            check_right(right);
+        }
+        stepgraph_loop_destroy(loop);
+        loop = NULL;
+    }
+    ck_assert_uint_gt(told, 0);
 }
 END_TEST
 
@@ -1604,7 +1655,8 @@ static Suite *make(void)
     tcase_add_test(tc, failed_drain_ends_the_turn);
     tcase_add_test(tc, rewinding_drops_no_graph);
     add_controlled_loop_test(tc, call_that_fails_in_a_check_alters_no_state, 0, 7);
-    add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 2);
+    add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 3);
+    add_controlled_loop_test(tc, relaxing_that_cannot_be_undone_is_told, 0, 2);
     add_controlled_loop_test(tc, check_that_cannot_begin_ends_no_turn, 0, 2);
     add_controlled_loop_test(tc, steps_in_any_order_leave_what_they_leave_without_a_loop, 0, 60);
     add_controlled_loop_test(tc, measuring_that_fails_leaves_no_step_done_twice, 0, 5);
