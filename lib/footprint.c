@@ -15,6 +15,7 @@
 static const char *const collective_patterns[] = {
     "*nccl*",           "*nvshmem*",        "*msccl*",           "*allreduce*",     "*all_reduce*",          "*allgather*", "*all_gather*",
     "*reducescatter*",  "*reduce_scatter*", "*alltoall*",        "*all_to_all*",    "*cross_device_reduce*", "*multimem*",  "*deep_ep*",
+    "*AllReduce*",      "*AllGather*",      "*ReduceScatter*",   "*AllToAll*",      "*Alltoall*",
 };
 
 /* What is known of one kernel, whichever node launches it. */
@@ -30,8 +31,8 @@ typedef struct survey {
     sg__footprint *out;
     habit *habits;
     size_t n_habits;
-    CUdeviceptr low, high; /* All memory that is known lies between. */
-    sg__allocations odd; /* What only odd places of arguments lead to, where the step does not look. */
+    CUdeviceptr low, high; /* All memory that is known lies between, and its end. */
+    sg__allocations odd; /* What only odd places of arguments lead to, where the step does not look, or words that it may take for left over. */
     sg__values numbers;  /* That were looked at for it. */
 
     /* The node in hand. */
@@ -185,8 +186,8 @@ static bool find(survey *s, CUdeviceptr address, bool exact, extent *out)
         out->bytes = pin->bytes;
     } else {
         allocation = allocation_at(s, address);
-        if (allocation == NULL)
-            return false;
+        if (allocation == NULL) /* Where nothing begins, it may be the end of what is before it. */
+            return !exact && find(s, address - 1, true, out);
         out->start = allocation->start;
         out->bytes = allocation->bytes;
         out->host = allocation->type != CU_MEMORYTYPE_DEVICE;
@@ -398,7 +399,7 @@ static stepgraph_status read_edges(survey *s)
     sg__graph_edges edges;
     stepgraph_status status = sg__graph_edges_read(s->step->session->driver, read, &edges);
 
-    if (status == STEPGRAPH_OK && edges.partial)
+    if (status == STEPGRAPH_OK && edges.programmatic)
         status = sg__fail(STEPGRAPH_ERR_REFUSED,
                           "step '%s' is not relaxed: it holds programmatic launches, which mean another order than that of whole kernels",
                           s->step->name);
@@ -419,9 +420,8 @@ static stepgraph_status look_at_odd(void *user, const sg__operand *operand)
     sg__allocation item;
     sg__value *entry;
 
-    if (operand->place != SG__WORD_ARGUMENT || operand->offset % 8 == 0 || !sg__may_be_address(operand->address) ||
-        sg__pin_at(session, operand->address) != NULL || sg__resolve_outside(s->step, operand->address).where != SG__NOWHERE ||
-        sg__allocation_at(&s->odd, operand->address) != NULL)
+    if (operand->place != SG__WORD_ARGUMENT || !sg__may_be_address(operand->address) || sg__pin_at(session, operand->address) != NULL ||
+        sg__resolve_outside(s->step, operand->address).where != SG__NOWHERE || sg__allocation_at(&s->odd, operand->address) != NULL)
         return STEPGRAPH_OK;
     entry = sg__values_take(&s->numbers, operand->address);
     if (entry != NULL && entry->n++ > 0)
@@ -432,7 +432,7 @@ static stepgraph_status look_at_odd(void *user, const sg__operand *operand)
     return sg__allocation_add(&s->odd, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
-/* The step knows what words lead to. Packed structs hold addresses at other places, too. */
+/* The step knows what words lead to, but for those that may be left over in a large struct. Packed structs hold addresses at other places, too. */
 static stepgraph_status find_odd(survey *s)
 {
     const sg__graph *read = &s->step->read;
@@ -448,7 +448,7 @@ static stepgraph_status find_odd(survey *s)
 static void span(survey *s, CUdeviceptr start, uint64_t bytes)
 {
     s->low = start < s->low ? start : s->low;
-    s->high = start + bytes > s->high ? start + bytes : s->high;
+    s->high = start + bytes >= s->high ? start + bytes + 1 : s->high; /* An address may be meant as the end. */
 }
 
 static void find_span(survey *s)
@@ -505,7 +505,11 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
         size_t size = 0;
         void *values[] = {&size, &base, &memory};
 
-        if (driver->PointerGetAttributes(3, attributes, values, at) != CUDA_SUCCESS || size == 0 || base + size <= at || memory == 0)
+        const CUresult code = driver->PointerGetAttributes(3, attributes, values, at);
+
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE) /* The latter of an attribute that it does not know. */
+            return sg__fail_driver(driver, "cuPointerGetAttributes", code);
+        if (code != CUDA_SUCCESS || size == 0 || base + size <= at || memory == 0)
             return STEPGRAPH_OK;
         if (*n == 0 || (*list)[*n - 1].base != base) {
             alias *larger = sg__room(*list, room, *n + 1, ROOM_LEAST, sizeof *larger);
@@ -519,7 +523,7 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
     return STEPGRAPH_OK;
 }
 
-/* The same memory under two addresses: order by address would say nothing. */
+/* The same memory under two addresses: order by address would say nothing. What uses host memory is a barrier anyway. */
 static stepgraph_status refuse_aliases(const stepgraph_step *step)
 {
     const stepgraph_session *session = step->session;
@@ -532,7 +536,7 @@ static stepgraph_status refuse_aliases(const stepgraph_step *step)
         if (step->used[i]->adopted)
             status = add_mappings(session->driver, step->used[i]->address, step->used[i]->bytes, &list, &n, &room);
     for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
-        if (!step->allocations.items[i].pool)
+        if (!step->allocations.items[i].pool && step->allocations.items[i].type == CU_MEMORYTYPE_DEVICE)
             status = add_mappings(session->driver, step->allocations.items[i].start, step->allocations.items[i].bytes, &list, &n, &room);
     if (n > 0)
         qsort(list, n, sizeof *list, by_memory);
