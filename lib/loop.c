@@ -505,7 +505,8 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
                           stepgraph_status *status_out)
 {
     stepgraph_status status = loop->unstarted;
-    bool started = status == STEPGRAPH_OK, escaped, half_done;
+    bool started = status == STEPGRAPH_OK, half_done;
+    sg__escape escape;
     uint32_t why = STEPGRAPH_WHY_NONE;
     stepgraph_error_info words;
 
@@ -538,9 +539,9 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     if (started && status == STEPGRAPH_ERR_REFUSED)
         sg__lane_keep_audit(lane, step);
     sg__error_get(&words);
-    escaped = started && sg__step_escaped(step);
-    half_done = escaped && !loop->has_images;
-    *status_out = sg__loop_undo(loop, escaped);
+    escape = started ? sg__step_escaped(step) : SG__STAYED;
+    half_done = escape == SG__ESCAPED && !loop->has_images;
+    *status_out = sg__loop_undo(loop, escape);
     if (*status_out != STEPGRAPH_OK) {
         loop->open = 0;
         return false;

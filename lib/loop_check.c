@@ -174,9 +174,10 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
     return back != STEPGRAPH_OK ? back : status;
 }
 
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, sg__escape escape)
 {
     stepgraph_status status;
+    bool elsewhere;
     char other[64];
 
     if (!loop->has_images)
@@ -184,13 +185,14 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
     status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
         return status;
-    if (escaped && sg__recording_in(loop->session->context_id, other, sizeof other))
+    elsewhere = escape != SG__STAYED && sg__recording_in(loop->session->context_id, other, sizeof other);
+    if (escape == SG__ESCAPED && elsewhere)
         status = sg__fail(STEPGRAPH_ERR_STATE,
                           "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
                           "break the recording of step '%s', in another session",
                           loop->name, (unsigned long long)loop->k, other);
     else
-        status = surely(loop, escaped ? put_back_escaped : put_back);
+        status = surely(loop, escape == SG__STAYED || elsewhere ? put_back : put_back_escaped);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;

@@ -119,12 +119,14 @@ static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
     lane->audit = audit;
 }
 
-bool sg__step_escaped(const stepgraph_step *step)
+sg__escape sg__step_escaped(const stepgraph_step *step)
 {
-    for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++)
+    if (step->audit == NULL)
+        return SG__MAY_HAVE_ESCAPED;
+    for (uint64_t i = 0; i < step->audit->summary.kept; i++)
         if (sg__audit_at(step->audit, i)->kind == STEPGRAPH_FINDING_ESCAPED)
-            return true;
-    return false;
+            return SG__ESCAPED;
+    return SG__STAYED;
 }
 
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)

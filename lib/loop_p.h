@@ -218,8 +218,9 @@ void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why,
 void sg__lane_stays_fresh(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
 /* Why a step could not be recorded, from the status of its end. */
 stepgraph_why sg__why_failed(stepgraph_status status);
-/* Whether the audit of a step found work that was not recorded, and so ran. */
-bool sg__step_escaped(const stepgraph_step *step);
+/* Whether work of a step was not recorded, and so ran; only an audit tells. */
+typedef enum sg__escape { SG__STAYED, SG__MAY_HAVE_ESCAPED, SG__ESCAPED } sg__escape;
+sg__escape sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
 /* The second recording was run, or a third was made: compare, and move on. again: the third; NULL: none yet; the second once more: there will be none.
@@ -247,9 +248,9 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs 
 /* What a rehearsal did is undone. fed: inputs came after it had begun. */
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);
-/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. escaped:
- * some of it did, on other streams. */
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
+/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. What escaped did so to other
+ * streams. */
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, sg__escape escape);
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
  * moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);

@@ -1610,6 +1610,7 @@ START_TEST(call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done
         CU(StreamSynchronize(elsewhere));
         OK(stepgraph_loop_begin(loop, 3, &turn));
         ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+        spin(elsewhere, 50); /* What escapes runs late. */
         train_escaping(3);
         driver_fails(entries[_i], nth, CUDA_ERROR_UNKNOWN);
         OK(stepgraph_loop_end(loop, &turn));
