@@ -1,6 +1,7 @@
 /* Turns: begin, end, cancel. What follows from what happened is decided in loop_ladder.c. */
 #include "loop_p.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +152,8 @@ static void fill_turn(stepgraph_loop *loop, stepgraph_turn *turn, const sg__lane
 /* What is to be done in this turn. */
 static uint32_t decide(stepgraph_loop *loop, sg__lane *lane, uint64_t k, uint32_t flags, uint32_t *why)
 {
+    char words[sizeof lane->words];
+
     if (loop->retry.set && loop->retry.kind != 0) {
         *why = loop->retry.why;
         return loop->retry.kind;
@@ -180,7 +183,8 @@ static uint32_t decide(stepgraph_loop *loop, sg__lane *lane, uint64_t k, uint32_
         break;
     }
     if (!lane->final && lane->wait == 0) {
-        sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_STARTING, lane->words);
+        snprintf(words, sizeof words, "another attempt; what stood against the last one: %.450s", lane->words);
+        sg__lane_move(loop, lane, SG__PHASE_FIRST, STEPGRAPH_WHY_STARTING, words);
         return STEPGRAPH_TURN_RECORD;
     }
     lane->wait -= lane->wait > 0 ? 1 : 0;

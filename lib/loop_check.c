@@ -294,6 +294,7 @@ stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool
     uint32_t worst;
 
     *possible = false;
+    loop->counted = sg__counted(loop->session, STEPGRAPH_KIND_KERNEL);
     if (status != STEPGRAPH_OK && !against)
         return status;
     agreed = sg__loop_agree(loop, SG__ASK_CHECK, against ? 1 : 0, &worst);
@@ -444,12 +445,26 @@ static const stepgraph_pin *filled(const stepgraph_loop *loop, const sg__lane *l
     return NULL;
 }
 
+/* What may be the cause that a replay differs, where the host can do something about it. */
+static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
+{
+    const uint64_t launched = sg__counted(loop->session, STEPGRAPH_KIND_KERNEL) - loop->counted, recorded = lane->step->stats.counted_kernels;
+    const stepgraph_pin *scratch = filled(loop, lane);
+
+    if (launched != recorded)
+        snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
+                 (unsigned long long)launched, (unsigned long long)recorded);
+    else if (scratch != NULL)
+        snprintf(words, bytes,
+                 "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
+                 scratch->name);
+}
+
 /* A replay differs: find out why, and what that says. touched: bytes that no pin covers. */
 static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t differ, uint64_t touched, sg__result *result)
 {
     stepgraph_status status = sg__noise_begin(loop);
     bool unsteady = false, compared = false;
-    const stepgraph_pin *scratch;
     size_t told, used;
 
     if (status == STEPGRAPH_OK)
@@ -473,11 +488,8 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
     told = told != SIZE_MAX ? told : first_deviation(loop);
     describe(loop, told, result->words, sizeof result->words);
     used = strlen(result->words);
-    scratch = result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT ? filled(loop, lane) : NULL;
-    if (scratch != NULL)
-        snprintf(result->words + used, sizeof result->words - used,
-                 "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
-                 scratch->name);
+    if (result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT)
+        suppose(loop, lane, result->words + used, sizeof result->words - used);
     used = strlen(result->words);
     if (!compared)
         snprintf(result->words + used, sizeof result->words - used,

@@ -141,7 +141,7 @@ struct stepgraph_loop {
     uint32_t why;
     uint64_t k;
     bool keeps_nothing; /* Of what its step allocates. */
-    uint64_t counted;   /* Launches of the host's before it, in replays that are timed. */
+    uint64_t counted;   /* Launches of the host's before it, in replays that are timed; in checks, its kernels. */
     uint64_t start_ns;
     stepgraph_step *look;       /* The third recording; only in a turn that looks. */
     stepgraph_status unstarted; /* Why it does not record although it should, and the words. Told at its end. */

@@ -1446,9 +1446,13 @@ START_TEST(broken_recording_is_tried_again_later)
     go(0, 10, train_waiting_at_first);
     RUNG(FRESH, BROKEN);
     waits = false;
+    n_lines = 0;
     go(10, 100, train_waiting_at_first);
     ck_assert_float_eq(pin_float(weight), 100);
     RUNG(REPLAY, NONE);
+    /* 16 turns after step 3. What stood against the first attempt is not why there is another. */
+    line_is(0, STEPGRAPH_LOG_WARNING, "step 20: fresh -> not decided, starting: another attempt; what stood against the last one: ");
+    ck_assert_ptr_nonnull(strstr(lines[0], "may not run while recording"));
 }
 END_TEST
 

@@ -497,6 +497,30 @@ START_TEST(scratch_is_not_blamed_where_none_was_filled)
 }
 END_TEST
 
+/* An update after so many batches, and no key of its own. */
+static void run_with_update(uint64_t k)
+{
+    counted_inc(session, NULL, stepgraph_pin_address(w), 1);
+    if (k >= 5)
+        counted_inc(session, NULL, stepgraph_pin_address(w), 4);
+}
+
+START_TEST(step_that_launches_other_kernels_is_told_to_have_a_key_of_its_own)
+{
+    float right[MOST][2];
+
+    act(NULL, run_with_update, w, NULL);
+    by_hand(12, right);
+    loop_make(0, 0);
+    go(0, 12);
+    check_right(right);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_msg(lacks(stats_now().words, (const char *[]){"pin 'w'", "2 kernels", "recorded with 1", "a key of its own", NULL}) == NULL, "%s",
+                  stats_now().words);
+    ck_assert_ptr_null(strstr(stats_now().words, "SCRATCH"));
+}
+END_TEST
+
 /* A batch that is normalised where it stands. */
 static void run_on_input(uint64_t k)
 {
@@ -1635,6 +1659,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_loop_test(tc, scratch_is_not_blamed_where_none_was_filled, 0, 2);
+    tcase_add_test(tc, step_that_launches_other_kernels_is_told_to_have_a_key_of_its_own);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
     tcase_add_test(tc, check_by_callbacks_names_constants_and_stops);

@@ -347,6 +347,8 @@ class Loop(Handle):
             if turn.feed: ...    # hand over the inputs of step k
             if turn.run: ...     # enqueue step k
             again = loop.end()
+
+    Where one of these raises, cancel() gives the turn up; until then the stream may be recording.
     """
 
     def __init__(self, session, **config):
