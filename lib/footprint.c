@@ -30,8 +30,8 @@ typedef struct survey {
     sg__footprint *out;
     habit *habits;
     size_t n_habits;
-    CUdeviceptr low, high; /* All memory that is known lies between. */
-    sg__allocations odd; /* What only odd places of arguments lead to, where the step does not look. */
+    CUdeviceptr low, high; /* All memory that is known lies between, and its end. */
+    sg__allocations odd; /* What only odd places of arguments lead to, where the step does not look, or words that it may take for left over. */
     sg__values numbers;  /* That were looked at for it. */
 
     /* The node in hand. */
@@ -185,8 +185,8 @@ static bool find(survey *s, CUdeviceptr address, bool exact, extent *out)
         out->bytes = pin->bytes;
     } else {
         allocation = allocation_at(s, address);
-        if (allocation == NULL)
-            return false;
+        if (allocation == NULL) /* Where nothing begins, it may be the end of what is before it. */
+            return !exact && find(s, address - 1, true, out);
         out->start = allocation->start;
         out->bytes = allocation->bytes;
         out->host = allocation->type != CU_MEMORYTYPE_DEVICE;
@@ -419,9 +419,8 @@ static stepgraph_status look_at_odd(void *user, const sg__operand *operand)
     sg__allocation item;
     sg__value *entry;
 
-    if (operand->place != SG__WORD_ARGUMENT || operand->offset % 8 == 0 || !sg__may_be_address(operand->address) ||
-        sg__pin_at(session, operand->address) != NULL || sg__resolve_outside(s->step, operand->address).where != SG__NOWHERE ||
-        sg__allocation_at(&s->odd, operand->address) != NULL)
+    if (operand->place != SG__WORD_ARGUMENT || !sg__may_be_address(operand->address) || sg__pin_at(session, operand->address) != NULL ||
+        sg__resolve_outside(s->step, operand->address).where != SG__NOWHERE || sg__allocation_at(&s->odd, operand->address) != NULL)
         return STEPGRAPH_OK;
     entry = sg__values_take(&s->numbers, operand->address);
     if (entry != NULL && entry->n++ > 0)
@@ -432,7 +431,7 @@ static stepgraph_status look_at_odd(void *user, const sg__operand *operand)
     return sg__allocation_add(&s->odd, &item) != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
-/* The step knows what words lead to. Packed structs hold addresses at other places, too. */
+/* The step knows what words lead to, but for those that may be left over in a large struct. Packed structs hold addresses at other places, too. */
 static stepgraph_status find_odd(survey *s)
 {
     const sg__graph *read = &s->step->read;
@@ -448,7 +447,7 @@ static stepgraph_status find_odd(survey *s)
 static void span(survey *s, CUdeviceptr start, uint64_t bytes)
 {
     s->low = start < s->low ? start : s->low;
-    s->high = start + bytes > s->high ? start + bytes : s->high;
+    s->high = start + bytes >= s->high ? start + bytes + 1 : s->high; /* An address may be meant as the end. */
 }
 
 static void find_span(survey *s)

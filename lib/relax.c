@@ -343,6 +343,12 @@ static bool is_input(const stepgraph_pin *pin)
     return pin != NULL && (pin->role == STEPGRAPH_ROLE_FEED || pin->role == STEPGRAPH_ROLE_CELL);
 }
 
+/* What the step does not write, as the role says. */
+static bool is_read_only(const stepgraph_pin *pin)
+{
+    return is_input(pin) || (pin != NULL && pin->role == STEPGRAPH_ROLE_CONST);
+}
+
 /* all: what is declared to be read as well, since a declaration may be false. A copy's source needs none. */
 static bool is_saved(const relaxing *r, size_t i, bool all)
 {
@@ -427,9 +433,8 @@ static stepgraph_status refute(relaxing *r)
 
     if (marks == NULL)
         return sg__fail_memory("host", r->memory.n + 1);
-    for (size_t i = 0; i < r->memory.n; i++) {
-        marks[i] = is_input(pin_of(r, i)) ? SG__RANGE_READ : SG__RANGE_WRITTEN;
-    }
+    for (size_t i = 0; i < r->memory.n; i++)
+        marks[i] = is_read_only(pin_of(r, i)) ? SG__RANGE_READ : SG__RANGE_WRITTEN;
     status = changed(r, HASH_START, marks, &chunks);
     hits = sg__memory_hits(&r->memory);
     for (size_t i = 0; status == STEPGRAPH_OK && chunks > 0 && i < r->memory.n; i++) {

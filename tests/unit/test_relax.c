@@ -314,6 +314,51 @@ START_TEST(memory_that_only_odd_places_of_structs_lead_to_is_found)
 }
 END_TEST
 
+/* Of two bytes each, at an odd one of them: in a large struct it may be left over, and need not be. */
+START_TEST(memory_that_only_large_structs_lead_to_is_found)
+{
+    CUdeviceptr memory = device_make(BYTES), at = memory + 2, out[2] = {pin(STEPGRAPH_ROLE_STATE, "out"), pin(STEPGRAPH_ROLE_STATE, "other")};
+    stepgraph_step *step = record_begin("large", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    unsigned char large[1022 * 4] = {0};
+
+    memcpy(large + 8, &at, sizeof at);
+    for (int i = 0; i < 2; i++)
+        launch(stream, made_for.big4096, 1, (void *[]){&out[i], large});
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 1);
+}
+END_TEST
+
+/* Nothing that the step knows stands beyond it, and the kernel is given no other address of it. */
+START_TEST(end_of_the_furthest_memory_is_a_touch_of_it)
+{
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), furthest = 0, end;
+    struct Views views = {.out = b, .in = b, .bias = b, .n = 1};
+    stepgraph_step *step;
+    float zero = 0;
+
+    for (int i = 0; furthest < a || furthest < b; i++) {
+        ck_assert_int_lt(i, 64);
+        furthest = device_make(BYTES);
+    }
+    if (_i > 0)
+        pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, furthest, BYTES, "pool");
+    if (_i > 1)
+        OK(stepgraph_arena_note_alloc(session, furthest, BYTES, "block"));
+    end = furthest + BYTES;
+    step = record_begin("end", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    axpb(stream, furthest, a, 1);                                    /* 0 */
+    launch(stream, made_for.views, 1, (void *[]){&views});           /* 1 */
+    launch(stream, made_for.fill, 1, (void *[]){&end, &end, &zero}); /* 2 */
+    OK(stepgraph_step_end(step));
+    relax_to(step, 4);
+    ck_assert_int_eq(waits(step, 0, 1), 0);
+    ck_assert_int_eq(waits(step, 0, 2), 1);
+    ck_assert_int_eq(reason_of(step, 2), STEPGRAPH_BARRIER_NONE);
+}
+END_TEST
+
 /* What a kernel is given is where it begins, not the end of what stands before it. */
 START_TEST(pin_right_behind_a_noted_block_is_the_pin)
 {
@@ -1303,10 +1348,10 @@ START_TEST(chain_that_is_needed_stays)
 }
 END_TEST
 
-/* The role says that only the host writes it; the step does. */
+/* The role says that only the host writes it, or nobody; the step does. */
 START_TEST(input_that_the_step_writes_is_found_out)
 {
-    static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED, STEPGRAPH_ROLE_CELL};
+    static const stepgraph_role roles[] = {STEPGRAPH_ROLE_FEED, STEPGRAPH_ROLE_CELL, STEPGRAPH_ROLE_CONST};
     CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b"), input = pin(roles[_i], "input");
     stepgraph_step *step = record_begin("writes", 0);
     stepgraph_relax_summary s;
@@ -2191,6 +2236,8 @@ static Suite *make(void)
     tcase_add_test(order, addresses_at_odd_places_of_structs_are_found);
     tcase_add_test(order, addresses_at_odd_places_of_structs_are_found_outside_the_pins);
     tcase_add_test(order, memory_that_only_odd_places_of_structs_lead_to_is_found);
+    tcase_add_test(order, memory_that_only_large_structs_lead_to_is_found);
+    tcase_add_loop_test(order, end_of_the_furthest_memory_is_a_touch_of_it, 0, 3);
     tcase_add_test(order, pin_right_behind_a_noted_block_is_the_pin);
     tcase_add_test(order, memory_right_behind_a_noted_block_is_that_of_its_pin);
     tcase_add_loop_test(order, sets_and_copies_write_pins_of_every_role, 0, 3);
@@ -2220,7 +2267,7 @@ static Suite *make(void)
     tcase_add_test(replays, choices_are_told_as_recorded_first);
     tcase_add_loop_test(replays, lanes_that_cannot_be_the_fastest_are_not_tried, 0, 4);
     tcase_add_test(replays, chain_that_is_needed_stays);
-    tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 2);
+    tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 3);
     tcase_add_test(replays, memory_of_a_library_goes_on);
     tcase_add_test(unseen, check_of_a_relaxed_step_says_that_the_order_may_be_to_blame);
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
