@@ -242,8 +242,12 @@ static stepgraph_status compare_copies(comparison *c, size_t node)
         SG__CU(c->driver, GraphMemcpyNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
         /* Of an array its handle, and where in it. */
         const bool from_array = x.srcMemoryType == CU_MEMORYTYPE_ARRAY, to_array = x.dstMemoryType == CU_MEMORYTYPE_ARRAY;
+        /* How far rows and planes lie apart means nothing where there is one, nor in an array. */
+        const bool planes = x.Depth > 1, rows = planes || x.Height > 1;
         const row found = {from_array ? (uintptr_t)x.srcArray : sg__copy_source(&x), to_array ? (uintptr_t)x.dstArray : sg__copy_destination(&x),
-                           x.WidthInBytes, x.Height, x.Depth, x.srcPitch, x.srcHeight, x.dstPitch, x.dstHeight,
+                           x.WidthInBytes, x.Height, x.Depth,
+                           rows && !from_array ? x.srcPitch : 0, planes && !from_array ? x.srcHeight : 0,
+                           rows && !to_array ? x.dstPitch : 0, planes && !to_array ? x.dstHeight : 0,
                            from_array ? x.srcXInBytes | (uint64_t)x.srcY << 24 | (uint64_t)x.srcZ << 44 : 0,
                            to_array ? x.dstXInBytes | (uint64_t)x.dstY << 24 | (uint64_t)x.dstZ << 44 : 0};
         memcpy(c->rows[g], found, sizeof found);

@@ -891,6 +891,30 @@ START_TEST(other_rows_and_planes_are_told)
 }
 END_TEST
 
+/* How far rows lie apart where there is one, and planes: whatever the host's struct holds there. */
+START_TEST(distance_of_a_single_row_or_plane_is_no_fault)
+{
+    enum { PITCH = 64, ROWS = 4, SPACE = 1024 };
+    CUresult (*copy)(const CUDA_MEMCPY3D *, CUstream);
+    CUdeviceptr from = pin_of(STEPGRAPH_ROLE_STATE, SPACE, "from"), to = pin_of(STEPGRAPH_ROLE_STATE, SPACE, "to");
+    stepgraph_step *steps[2];
+
+    *(void **)&copy = stepgraph_session_symbol(session, "cuMemcpy3DAsync", 3020);
+    ck_assert(copy != NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        CUDA_MEMCPY3D x = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcPitch = PITCH, .srcHeight = ROWS,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = PITCH, .dstHeight = ROWS,
+                           .WidthInBytes = 16, .Height = _i < 2 ? 1 : 2, .Depth = 1};
+        size_t *const changes[] = {&x.srcPitch, &x.dstPitch, &x.srcHeight, &x.dstHeight};
+        *changes[_i] += 16 * i;
+        steps[i] = recording("step", 0);
+        ck_assert_int_eq(copy(&x, stream), CUDA_SUCCESS);
+        ready(steps[i]);
+    }
+    CLEAN(compared(steps[0], steps[1], NULL));
+}
+END_TEST
+
 START_TEST(chain_and_fork_of_the_same_nodes_are_told_apart)
 {
     CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
@@ -1757,6 +1781,7 @@ static Suite *make(void)
     tcase_add_test(tc, other_kind_of_node_is_explained);
     tcase_add_test(tc, other_grid_is_explained);
     tcase_add_loop_test(tc, other_rows_and_planes_are_told, 0, 7);
+    tcase_add_loop_test(tc, distance_of_a_single_row_or_plane_is_no_fault, 0, 4);
     tcase_add_test(tc, chain_and_fork_of_the_same_nodes_are_told_apart);
 
     tc = audit_case(suite, "d: states");
