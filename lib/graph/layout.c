@@ -88,6 +88,15 @@ static stepgraph_status mark_unread(const sg__unreads *unread, sg__layout *layou
     return STEPGRAPH_OK;
 }
 
+static void drop(sg__layout *layout)
+{
+    for (uint16_t k = 0; k < layout->n; k++)
+        free(layout->arguments[k].unread);
+    free(layout->arguments);
+    sg__name_drop(layout->name);
+    free(layout);
+}
+
 stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, CUfunction function, const sg__layout **layout_out)
 {
     static const sg__layout unknown;
@@ -110,11 +119,17 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
         return sg__fail_memory("host", sizeof *layout);
     layout->function = function;
     layout->name = layouts->kernels != NULL ? sg__kernel_names_ask(&layouts->kernels->names, driver, function, &known) : sg__name_ask(driver, function);
+    status = ask(driver, layout, known);
+    if (status == STEPGRAPH_OK && layouts->kernels != NULL)
+        status = mark_unread(&layouts->kernels->unread, layout);
+    if (status != STEPGRAPH_OK) { /* Half of it is nothing to remember. */
+        drop(layout);
+        return status;
+    }
     *slot = layout;
     layouts->n++;
     *layout_out = layout;
-    status = ask(driver, layout, known);
-    return status == STEPGRAPH_OK && layouts->kernels != NULL ? mark_unread(&layouts->kernels->unread, layout) : status;
+    return STEPGRAPH_OK;
 }
 
 stepgraph_status sg__layouts_check(const sg__driver *driver, const sg__layouts *layouts)
@@ -137,14 +152,8 @@ stepgraph_status sg__layouts_check(const sg__driver *driver, const sg__layouts *
 
 void sg__layouts_free(sg__layouts *layouts)
 {
-    for (size_t i = 0; i < layouts->room; i++) {
-        if (layouts->slots[i] == NULL)
-            continue;
-        for (uint16_t k = 0; k < layouts->slots[i]->n; k++)
-            free(layouts->slots[i]->arguments[k].unread);
-        free(layouts->slots[i]->arguments);
-        sg__name_drop(layouts->slots[i]->name);
-        free(layouts->slots[i]);
-    }
+    for (size_t i = 0; i < layouts->room; i++)
+        if (layouts->slots[i] != NULL)
+            drop(layouts->slots[i]);
     free(layouts->slots);
 }

@@ -4,12 +4,12 @@
 
 #include "graph/layout.h"
 
-enum { MOST = 4, GONE = 99 };
+enum { MOST = 4, GONE = 99, BROKEN = 100 };
 
 /* What a handle stands for now. */
 static struct kernel {
     const char *name;
-    unsigned arguments; /* GONE: its module was unloaded. */
+    unsigned arguments; /* GONE: its module was unloaded. BROKEN: the second question fails. */
 } kernel;
 
 static CUfunction const handle = (CUfunction)&kernel;
@@ -27,6 +27,8 @@ static CUresult tell_argument(CUfunction function, size_t index, size_t *offset,
 {
     ck_assert_ptr_eq(function, handle);
     asked++;
+    if (kernel.arguments == BROKEN && index > 0)
+        return CUDA_ERROR_UNKNOWN;
     if (kernel.arguments == GONE || index >= kernel.arguments) {
         failed++;
         return kernel.arguments == GONE ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
@@ -115,6 +117,22 @@ START_TEST(kernel_whose_module_is_gone_teaches_nothing)
 }
 END_TEST
 
+/* What a failed comparison has asked is asked again by the next one. */
+START_TEST(question_that_failed_is_asked_again)
+{
+    sg__layouts layouts = {.kernels = &known};
+    const sg__layout *layout;
+
+    kernel = (struct kernel){"_Z6kernelPf", BROKEN};
+    FAILS(STEPGRAPH_ERR_DRIVER, sg__layout_of(&driver, &layouts, handle, &layout), "cuFuncGetParamInfo");
+    kernel.arguments = 2;
+    OK(sg__layout_of(&driver, &layouts, handle, &layout));
+    ck_assert(layout->known);
+    ck_assert_uint_eq(layout->n, 2);
+    sg__layouts_free(&layouts);
+}
+END_TEST
+
 /* So it is made readable once, however often it is recorded. */
 START_TEST(name_is_the_same_in_all_recordings)
 {
@@ -170,6 +188,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, end_of_other_kernels_arguments_is_asked_for_each_time, 0, 6);
     tcase_add_test(tc, driver_is_believed_about_fewer_arguments);
     tcase_add_test(tc, kernel_whose_module_is_gone_teaches_nothing);
+    tcase_add_test(tc, question_that_failed_is_asked_again);
     tcase_add_test(tc, name_is_the_same_in_all_recordings);
     tcase_add_test(tc, names_are_kept_up_to_a_bound);
     suite_add_tcase(suite, tc);
