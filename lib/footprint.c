@@ -518,7 +518,7 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
     return STEPGRAPH_OK;
 }
 
-/* The same memory under two addresses: order by address would say nothing. */
+/* The same memory under two addresses: order by address would say nothing. What uses host memory is a barrier anyway. */
 static stepgraph_status refuse_aliases(const stepgraph_step *step)
 {
     const stepgraph_session *session = step->session;
@@ -531,7 +531,7 @@ static stepgraph_status refuse_aliases(const stepgraph_step *step)
         if (step->used[i]->adopted)
             status = add_mappings(session->driver, step->used[i]->address, step->used[i]->bytes, &list, &n, &room);
     for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
-        if (!step->allocations.items[i].pool)
+        if (!step->allocations.items[i].pool && step->allocations.items[i].type == CU_MEMORYTYPE_DEVICE)
             status = add_mappings(session->driver, step->allocations.items[i].start, step->allocations.items[i].bytes, &list, &n, &room);
     if (n > 0)
         qsort(list, n, sizeof *list, by_memory);

@@ -676,6 +676,20 @@ START_TEST(use_of_host_memory_is_a_barrier)
 }
 END_TEST
 
+/* Buffers of the host that are near to each other are not the same memory. */
+START_TEST(several_buffers_of_the_host_are_no_obstacle)
+{
+    unsigned char *host[] = {page_locked(64), page_locked(64)};
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("buffers", STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+
+    CU(MemcpyHtoDAsync(a, host[0], 4, stream));
+    MORE(MemcpyDtoHAsync(host[1], a, 4, stream));
+    OK(stepgraph_step_end(step));
+    ck_assert_uint_eq(relax_to(step, 4).barriers, 2);
+}
+END_TEST
+
 START_TEST(events_are_barriers)
 {
     CUresult (*record_with)(CUevent, CUstream, unsigned) = NULL;
@@ -692,23 +706,31 @@ START_TEST(events_are_barriers)
 }
 END_TEST
 
-/* A child graph of what `body` launches. */
-static void add_child(void (*body)(CUstream))
+/* Into what a stream records. */
+static void add_graph(CUstream on, CUgraph child)
 {
     CUstreamCaptureStatus status;
     const CUgraphNode *dependencies;
-    CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
-    CUgraph child, graph;
-    cuuint64_t id;
     CUgraphNode node;
+    cuuint64_t id;
+    CUgraph graph;
     size_t n;
+
+    MORE(StreamGetCaptureInfo(on, &status, &id, &graph, &dependencies, &n));
+    MORE(GraphAddChildGraphNode(&node, graph, dependencies, n, child));
+    MORE(StreamUpdateCaptureDependencies(on, &node, 1, 1));
+}
+
+/* A child graph of what `body` launches. */
+static void add_child(void (*body)(CUstream))
+{
+    CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
+    CUgraph child;
 
     MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     body(other);
     MORE(StreamEndCapture(other, &child));
-    MORE(StreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, &n));
-    MORE(GraphAddChildGraphNode(&node, graph, dependencies, n, child));
-    MORE(StreamUpdateCaptureDependencies(stream, &node, 1, 1));
+    add_graph(stream, child);
     MORE(GraphDestroy(child));
 }
 
@@ -1164,6 +1186,256 @@ START_TEST(memory_that_stands_close_together_is_verified)
     stepgraph_verify_destroy(report);
     close_by_bytes(after);
     ck_assert_msg(memcmp(before, after, sizeof before) == 0, "something is not as it was");
+}
+END_TEST
+
+/* Nodes of every kind that a recording may hold: copies of planes, child graphs in child graphs, host functions over page-locked memory, launches
+ * through `extra`, cooperative ones, commits. Forked, each stream has the places, the graph and the host memory to itself that bear its number. */
+enum { PARTS = SIDES + 1, MIXED = 4 * PARTS };
+static struct {
+    uint64_t seed;
+    int host; /* Host functions and host memory, too, which nobody can put back. */
+    CUdeviceptr at[MIXED], rate;
+    CUstream sides[SIDES];
+    stepgraph_pin *states[4];
+    unsigned char *page_locked[PARTS];
+    struct child {
+        CUgraph graph;
+        CUgraphExec exec;
+    } inner[PARTS], outer[PARTS];
+    CUresult (*launch_graph)(CUgraphExec, CUstream);
+    CUresult (*copy_3d)(const CUDA_MEMCPY3D *, CUstream);
+    CUresult (*cooperative)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **);
+} mixed;
+
+static struct child child_of(CUstream other)
+{
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+    struct child made;
+
+    MORE(StreamEndCapture(other, &made.graph));
+    MORE(GraphInstantiateWithParams(&made.exec, made.graph, &params));
+    return made;
+}
+
+static void mixed_children(int part)
+{
+    CUstream other = stream_make(CU_STREAM_NON_BLOCKING);
+
+    MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    inc(other, mixed.at[part], 3);
+    CU(MemcpyDtoDAsync(mixed.at[part] + 16, mixed.at[part], 8, other));
+    mixed.inner[part] = child_of(other);
+    MORE(StreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    axpb(other, mixed.at[part + PARTS], mixed.at[part], 1);
+    add_graph(other, mixed.inner[part].graph);
+    CU(MemsetD8Async(mixed.at[part + 2 * PARTS] + 8, 7, 5, other));
+    mixed.outer[part] = child_of(other);
+}
+
+static void mixed_make(uint64_t seed, int host)
+{
+    static const char *const names[] = {"first", "second", "third", "fourth"};
+    CUdeviceptr neighbours = device_make(4 * BYTES), pool = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_SCRATCH, 4 * BYTES, "pool"));
+    CUdeviceptr views = device_make(4 * BYTES);
+
+    mixed.seed = seed;
+    mixed.host = host;
+    for (int i = 0; i < 4; i++) {
+        mixed.at[i] = neighbours + (CUdeviceptr)i * BYTES;
+        mixed.states[i] = pin_adopt(session, STEPGRAPH_ROLE_STATE, mixed.at[i], BYTES, names[i]);
+        mixed.at[4 + i] = pool + (CUdeviceptr)i * BYTES;
+        OK(stepgraph_arena_note_alloc(session, mixed.at[4 + i], BYTES, "block"));
+        mixed.at[8 + i] = views + (CUdeviceptr)i * BYTES;
+    }
+    mixed.rate = pin(STEPGRAPH_ROLE_CELL, "rate");
+    *(void **)&mixed.launch_graph = stepgraph_session_symbol(session, "cuGraphLaunch", 10000);
+    *(void **)&mixed.copy_3d = stepgraph_session_symbol(session, "cuMemcpy3DAsync", 3020);
+    *(void **)&mixed.cooperative = stepgraph_session_symbol(session, "cuLaunchCooperativeKernel", 9000);
+    for (int i = 0; i < SIDES; i++)
+        mixed.sides[i] = stream_make(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < PARTS; i++) {
+        mixed.page_locked[i] = page_locked(BYTES);
+        mixed_children(i);
+    }
+}
+
+static void mixed_drop(void)
+{
+    for (int i = 0; i < 2 * PARTS; i++) {
+        struct child *child = i < PARTS ? &mixed.outer[i] : &mixed.inner[i - PARTS];
+        MORE(GraphExecDestroy(child->exec));
+        MORE(GraphDestroy(child->graph));
+    }
+}
+
+static void mixed_fill(void)
+{
+    float values[FLOATS];
+
+    OK(stepgraph_session_wait(session));
+    for (int i = 0; i < MIXED; i++) {
+        for (int k = 0; k < FLOATS; k++)
+            values[k] = (float)((i * 5 + k * 3) % 13);
+        put_bytes(mixed.at[i], values, sizeof values);
+    }
+    for (int i = 0; i < PARTS; i++)
+        memset(mixed.page_locked[i], i + 1, BYTES);
+}
+
+static void mixed_bytes(unsigned char *to)
+{
+    OK(stepgraph_session_wait(session));
+    for (int i = 0; i < MIXED; i++)
+        bytes_at(mixed.at[i], to + i * BYTES, BYTES);
+    for (int i = 0; i < PARTS; i++)
+        memcpy(to + (MIXED + i) * BYTES, mixed.page_locked[i], BYTES);
+}
+
+static void add_to_all(void *bytes)
+{
+    for (int i = 0; i < BYTES; i++)
+        ((unsigned char *)bytes)[i] = (unsigned char)(((unsigned char *)bytes)[i] * 3 + 1);
+}
+
+static void mixed_node(uint64_t *s, int part, int forked, CUstream on, int recorded)
+{
+    const struct child *child;
+    unsigned char *host = mixed.page_locked[part];
+    CUdeviceptr at[3], end;
+    float v = 2;
+
+    for (int k = 0; k < 3; k++)
+        at[k] = mixed.at[forked ? (int)(unit_random(s) % (MIXED / PARTS)) * PARTS + part : (int)(unit_random(s) % MIXED)];
+    switch (unit_random(s) % 16) {
+    case 0:
+        CU(MemsetD8Async(at[0] + unit_random(s) % 32, (unsigned char)unit_random(s), 1 + unit_random(s) % 32, on));
+        break;
+    case 1: {
+        CUDA_MEMCPY3D x = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at[1], .srcPitch = 8, .srcHeight = 3, .srcXInBytes = unit_random(s) % 4,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at[0], .dstPitch = 12, .dstHeight = 2, .dstY = unit_random(s) % 2,
+                           .WidthInBytes = 1 + unit_random(s) % 4, .Height = 1 + unit_random(s) % 2, .Depth = 1 + unit_random(s) % 2};
+        if (at[0] != at[1])
+            ck_assert_int_eq(mixed.copy_3d(&x, on), CUDA_SUCCESS);
+        break;
+    }
+    case 2:
+        if (at[0] != at[1])
+            CU(MemcpyDtoDAsync(at[0] + 4 * (unit_random(s) % 8), at[1] + 4 * (unit_random(s) % 8), 4 + unit_random(s) % 28, on));
+        break;
+    case 3:
+        child = unit_random(s) % 2 == 0 ? &mixed.inner[part] : &mixed.outer[part];
+        if (recorded)
+            add_graph(on, child->graph);
+        else
+            ck_assert_int_eq(mixed.launch_graph(child->exec, on), CUDA_SUCCESS);
+        break;
+    case 4:
+        if (mixed.host)
+            MORE(MemcpyDtoHAsync(host + unit_random(s) % 8, at[0], 16, on));
+        break;
+    case 5:
+        if (mixed.host)
+            CU(LaunchHostFunc(on, add_to_all, host));
+        break;
+    case 6:
+        if (mixed.host)
+            CU(MemcpyHtoDAsync(at[0] + 4, host + unit_random(s) % 8, 16, on));
+        break;
+    case 7:
+        ck_assert_int_eq(mixed.cooperative(kernels.inc, 1, 1, 1, 1, 1, 1, 0, on, (void *[]){&at[0], &v}), CUDA_SUCCESS);
+        break;
+    case 8: {
+        struct { CUdeviceptr d, p; float v; } packed = {at[0], at[1], 0.25f};
+        size_t bytes = 20;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+        CU(LaunchKernel(kernels.axpb, 1, 1, 1, 1, 1, 1, 0, on, NULL, extra));
+        break;
+    }
+    case 9:
+        if (at[0] != at[1] && at[0] != at[2]) {
+            struct Packed packed = {.tag = 1, .a = at[1], .s = 2, .b = at[2]};
+            launch(on, made_for.packed, 1, (void *[]){&packed, &at[0]});
+        }
+        break;
+    case 10:
+        end = at[0] + BYTES;
+        at[0] += 4 * (unit_random(s) % FLOATS);
+        launch(on, made_for.fill, 1, (void *[]){&at[0], &end, &v});
+        break;
+    case 11:
+        if (!forked && at[0] != mixed.at[0] && at[0] != mixed.at[1] && at[1] != mixed.at[0] && at[1] != mixed.at[1])
+            OK(stepgraph_pin_commit_many(session, 2, (stepgraph_pin *[]){mixed.states[0], mixed.states[1]}, (uint64_t[]){at[0], at[1]}));
+        break;
+    case 12:
+        update(on, at[0], at[1], at[2], mixed.rate, FLOATS);
+        break;
+    default:
+        axpb(on, at[0] + 4 * (unit_random(s) % FLOATS), at[1] + 4 * (unit_random(s) % FLOATS), 0.5f);
+        break;
+    }
+}
+
+/* step: NULL: all on one stream. */
+static void mixed_body(stepgraph_step *step)
+{
+    uint64_t s = mixed.seed;
+    int forked = 0;
+
+    for (int i = 0; i < 50; i++) {
+        const int part = (int)(unit_random(&s) % PARTS);
+        if (unit_random(&s) % 10 == 0) {
+            for (int k = 0; step != NULL && k < SIDES; k++)
+                OK(forked ? stepgraph_step_join(step, mixed.sides[k]) : stepgraph_step_fork(step, mixed.sides[k], "side"));
+            forked = !forked;
+        }
+        mixed_node(&s, part, forked, step != NULL && forked && part > 0 ? mixed.sides[part - 1] : stream, step != NULL);
+    }
+    for (int k = 0; forked && step != NULL && k < SIDES; k++)
+        OK(stepgraph_step_join(step, mixed.sides[k]));
+}
+
+START_TEST(nodes_of_every_kind_are_kept_apart)
+{
+    static const uint32_t lanes[] = {2, 16, 64, 0};
+    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
+    unsigned char wanted[(MIXED + PARTS) * BYTES], got[(MIXED + PARTS) * BYTES];
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step;
+
+    mixed_make(1 + (uint64_t)_i, _i % 2);
+    mixed_fill();
+    for (int k = 0; k < 2; k++)
+        mixed_body(NULL);
+    mixed_bytes(wanted);
+    step = record_begin("mixed", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+    mixed_body(step);
+    OK(stepgraph_step_end(step));
+    config.reads = reads;
+    config.n_reads = sizeof reads / sizeof *reads;
+    for (unsigned i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        config.lanes = lanes[i];
+        if (lanes[i] == 0 && mixed.host)
+            continue;
+        mixed_fill();
+        if (lanes[i] == 0)
+            ck_assert_int_ne(summary(relaxed(step, &config)).identical, 0);
+        else
+            relaxed(step, &config);
+        for (unsigned k = 0; k < 3; k++) {
+            order_is(1 + 4 * i + k);
+            mixed_fill();
+            replayed(step, 2);
+            mixed_bytes(got);
+            order_is(0);
+            for (size_t at = 0; at < sizeof got; at++)
+                if (got[at] != wanted[at])
+                    ck_abort_msg("seed %d on %u lanes byte %zu of place %zu is %02x instead of %02x", _i, lanes[i], at % BYTES, at / BYTES, got[at], wanted[at]);
+        }
+    }
+    drop_step(step);
+    n_steps--;
+    mixed_drop();
 }
 END_TEST
 
@@ -2251,6 +2523,7 @@ static Suite *make(void)
     tcase_add_test(barriers, kernel_without_an_address_is_a_barrier);
     tcase_add_test(barriers, host_function_is_a_barrier);
     tcase_add_loop_test(barriers, use_of_host_memory_is_a_barrier, 0, 5);
+    tcase_add_test(barriers, several_buffers_of_the_host_are_no_obstacle);
     tcase_add_test(barriers, events_are_barriers);
     tcase_add_test(barriers, child_graph_is_a_barrier);
     tcase_add_test(barriers, child_graph_with_a_host_function_is_not_timed);
@@ -2261,6 +2534,7 @@ static Suite *make(void)
     tcase_add_loop_test(replays, relaxed_replays_give_what_launches_give, 0, 20);
     tcase_add_loop_test(replays, memory_that_stands_close_together_is_kept_apart, 0, 40);
     tcase_add_loop_test(replays, memory_that_stands_close_together_is_verified, 0, 20);
+    tcase_add_loop_test(replays, nodes_of_every_kind_are_kept_apart, 0, 40);
     tcase_add_test(replays, all_is_put_back_after_timing);
     tcase_add_test(replays, false_declaration_costs_no_state_while_replays_are_timed);
     tcase_add_test(replays, replays_are_timed_with_the_inputs_that_were_fed_last);
