@@ -27,36 +27,49 @@ static stepgraph_status add_word(sg__examination *e, stepgraph_finding_kind kind
 }
 
 /* Whether an operand is host memory, or may be: what the driver was not told, and does not know, is pageable. */
-static bool is_host(const sg__examination *e, const sg__graph_word *word)
+static stepgraph_status is_host(const sg__examination *e, const sg__graph_word *word, bool *answer)
 {
     sg__allocation item;
+    stepgraph_status status;
 
-    if (word->type != CU_MEMORYTYPE_UNIFIED)
-        return word->type == CU_MEMORYTYPE_HOST;
-    if (sg__resolve(e->step, word->value).where == SG__IN_GRAPH)
-        return false;
-    return sg__allocation_ask(e->step->session->driver, word->value, &item) == STEPGRAPH_OK && item.type != CU_MEMORYTYPE_DEVICE;
+    *answer = word->type == CU_MEMORYTYPE_HOST;
+    if (word->type != CU_MEMORYTYPE_UNIFIED || sg__resolve(e->step, word->value).where == SG__IN_GRAPH)
+        return STEPGRAPH_OK;
+    status = sg__allocation_ask(e->step->session->driver, word->value, &item);
+    *answer = status == STEPGRAPH_OK && item.type != CU_MEMORYTYPE_DEVICE;
+    return status;
 }
 
 /* Whether the word is an operand of a copy with a host side. Launching one over memory that is gone, on either side, crashes the process. */
-static bool of_host_copy(const sg__examination *e, const sg__graph_word *word)
+static stepgraph_status of_host_copy(const sg__examination *e, const sg__graph_word *word, bool *answer)
 {
     const sg__graph *graph = &e->step->read;
+    stepgraph_status status;
     size_t at;
 
+    *answer = false;
     if (graph->nodes[word->node].type != CU_GRAPH_NODE_TYPE_MEMCPY)
-        return false;
+        return STEPGRAPH_OK;
     at = (size_t)(word - graph->words);
-    return is_host(e, word) || (at > 0 && word[-1].node == word->node && is_host(e, &word[-1])) ||
-           (at + 1 < graph->n_words && word[1].node == word->node && is_host(e, &word[1]));
+    status = is_host(e, word, answer);
+    if (status == STEPGRAPH_OK && !*answer && at > 0 && word[-1].node == word->node)
+        status = is_host(e, &word[-1], answer);
+    if (status == STEPGRAPH_OK && !*answer && at + 1 < graph->n_words && word[1].node == word->node)
+        status = is_host(e, &word[1], answer);
+    return status;
 }
 
 /* Memory that no pin covers: what the driver says of it, remembered in the step. */
-static sg__allocation *remember(sg__examination *e, const sg__graph_word *word, sg__allocation *item)
+static stepgraph_status remember(sg__examination *e, const sg__graph_word *word, sg__allocation *item, sg__allocation **out)
 {
+    stepgraph_status status;
+
     item->node = word->node;
-    item->copied = of_host_copy(e, word);
-    return sg__allocation_add(&e->step->allocations, item);
+    status = of_host_copy(e, word, &item->copied);
+    if (status != STEPGRAPH_OK)
+        return status;
+    *out = sg__allocation_add(&e->step->allocations, item);
+    return *out != NULL ? STEPGRAPH_OK : STEPGRAPH_ERR_MEMORY;
 }
 
 static int by_former(const void *a, const void *b)
@@ -179,13 +192,14 @@ static stepgraph_status examine_reach(sg__examination *e, const sg__graph_word *
 /* Adopted memory that a copy with a host side uses is looked at before every launch, not at the cadence of pins. */
 static stepgraph_status watch_pin(sg__examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
 {
-    stepgraph_status status;
-    sg__allocation item;
+    sg__allocation item, *remembered;
+    bool copied = false;
+    stepgraph_status status = pin->adopted && pin->verifiable ? of_host_copy(e, word, &copied) : STEPGRAPH_OK;
 
-    if (!pin->adopted || !pin->verifiable || !of_host_copy(e, word))
-        return STEPGRAPH_OK;
+    if (status != STEPGRAPH_OK || !copied)
+        return status;
     status = sg__allocation_ask(e->step->session->driver, word->value, &item);
-    return status != STEPGRAPH_OK || item.type == 0 || remember(e, word, &item) != NULL ? status : STEPGRAPH_ERR_MEMORY;
+    return status != STEPGRAPH_OK || item.type == 0 ? status : remember(e, word, &item, &remembered);
 }
 
 static bool is_own(sg__place place)
@@ -211,18 +225,19 @@ static stepgraph_status examine_own(sg__examination *e, const sg__graph_word *wo
 
 /* One byte past a pin, in memory that is ours: the end of a range, as kernels take it. Where another buffer of the host's follows, nobody can
  * tell the end from its beginning. */
-static bool is_end_of_pin(const sg__examination *e, CUdeviceptr address)
+static stepgraph_status is_end_of_pin(const sg__examination *e, CUdeviceptr address, bool *answer)
 {
     stepgraph_session *session = e->step->session;
     size_t index = sg__extents_find(session, address - 1);
-    const stepgraph_pin *pin;
+    stepgraph_status status;
     sg__allocation item;
 
-    if (index == session->n_pins || sg__allocation_at(&session->own, address) != NULL)
-        return index != session->n_pins;
-    pin = session->pins[index];
-    return !pin->adopted && sg__allocation_ask(session->driver, address, &item) == STEPGRAPH_OK && item.type != 0 &&
-           item.start <= pin->address;
+    *answer = index != session->n_pins && sg__allocation_at(&session->own, address) != NULL;
+    if (*answer || index == session->n_pins || session->pins[index]->adopted)
+        return STEPGRAPH_OK;
+    status = sg__allocation_ask(session->driver, address, &item);
+    *answer = status == STEPGRAPH_OK && item.type != 0 && item.start <= session->pins[index]->address;
+    return status;
 }
 
 /* Whether a value of arguments stands in several places and each of them needs a look of its own: the second reading brings them. */
@@ -273,7 +288,7 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
 {
     const stepgraph_finding_kind kind = kind_of_allocation(e, allocation, word->value);
     const bool allowed = (e->step->flags & sg__examine_permission(kind)) != 0;
-    bool *reported = in_large_struct(e, word) ? &allocation->reported_in_struct : &allocation->reported;
+    bool *reported = in_large_struct(e, word) ? &allocation->reported_in_struct : &allocation->reported, copied;
     stepgraph_status status;
     sg__finding *f;
     char what[160];
@@ -283,10 +298,10 @@ static stepgraph_status examine_allocation(sg__examination *e, const sg__graph_w
     e->audit->summary.addresses += n;
     e->unregistered += n;
     /* Known from an earlier word as a kernel's, it may now turn out to be a copy's. */
-    if (of_host_copy(e, word))
-        allocation->copied = true;
-    if (*reported && allowed)
-        return STEPGRAPH_OK;
+    status = of_host_copy(e, word, &copied);
+    allocation->copied |= copied;
+    if (status != STEPGRAPH_OK || (*reported && allowed))
+        return status;
     *reported = true;
     status = add_word(e, kind, word, &f);
     if (f != NULL) {
@@ -323,8 +338,8 @@ static stepgraph_status examine_elsewhere(sg__examination *e, const sg__graph_wo
         return examine_allocation(e, word, &e->step->allocations.items[used - e->step->allocations.items], n);
     if (known != NULL)
         item = *known;
-    allocation = remember(e, word, &item);
-    return allocation != NULL ? examine_allocation(e, word, allocation, n) : STEPGRAPH_ERR_MEMORY;
+    status = remember(e, word, &item, &allocation);
+    return status == STEPGRAPH_OK ? examine_allocation(e, word, allocation, n) : status;
 }
 
 /* A word that stands there n times, in arguments; operands are looked at one by one. */
@@ -332,12 +347,15 @@ static stepgraph_status examine_word(sg__examination *e, const sg__graph_word *w
 {
     const bool argument = word->place == SG__WORD_ARGUMENT;
     stepgraph_audit_summary *summary = &e->audit->summary;
-    stepgraph_status status;
+    stepgraph_status status = STEPGRAPH_OK;
+    bool end = false;
     sg__place where;
 
     where = argument ? sg__resolve_outside(e->step, word->value) : sg__resolve(e->step, word->value);
-    if (argument && (where.where == SG__NOWHERE || is_own(where)) && is_end_of_pin(e, word->value))
-        return STEPGRAPH_OK;
+    if (argument && (where.where == SG__NOWHERE || is_own(where)))
+        status = is_end_of_pin(e, word->value, &end);
+    if (status != STEPGRAPH_OK || end)
+        return status;
     if (where.where == SG__NOWHERE || where.where == SG__IN_ALLOCATION)
         return examine_elsewhere(e, word, n, where.allocation);
     if (is_own(where) && later(e, word, n))

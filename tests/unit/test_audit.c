@@ -1,4 +1,5 @@
 /* What end finds in one recording: each hazard planted on purpose, and its own switch; and what replays find later. */
+#include "entries.h"
 #include "findings.h"
 
 static stepgraph_pin *w; /* A STATE of 4 bytes. */
@@ -1340,6 +1341,94 @@ START_TEST(replaced_pin_has_the_switch_of_freed_memory)
 }
 END_TEST
 
+/* ---- driver calls that fail ------------------------------------------------------------------------------------------- */
+
+static const char *const entries[] = {
+#define X(name, version, params) "cu" #name,
+    SG__DRIVER_ENTRIES(X, X)
+#undef X
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+/* Operands of which the driver is asked what they are. */
+static struct {
+    CUdeviceptr memory[3], fresh;
+    void *locked[2];
+    stepgraph_pin *state;
+} asked;
+
+static stepgraph_step *asking(void)
+{
+    stepgraph_step *step = recording("asking", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+    CUdeviceptr begin = stepgraph_pin_address(asked.state), end = begin + 64;
+    float v = 1;
+
+    inc(stream, asked.memory[0], 1);
+    MORE(MemcpyAsync(asked.memory[1], (CUdeviceptr)(uintptr_t)asked.locked[0], 4, stream));
+    MORE(MemcpyAsync(asked.memory[2], begin, 4, stream));
+    MORE(MemcpyAsync((CUdeviceptr)(uintptr_t)asked.locked[1], begin, 4, stream));
+    launch(stream, made_for.fill, 1, (void *[]){&begin, &end, &v});
+    OK(stepgraph_pin_commit(asked.state, asked.fresh));
+    return step;
+}
+
+/* How often a replay that is not the first looks whether memory is still there. */
+static unsigned long looks(stepgraph_step *step)
+{
+    unsigned long before;
+
+    replayed(step, 1);
+    before = driver_calls("cuPointerGetAttribute");
+    replayed(step, 1);
+    return driver_calls("cuPointerGetAttribute") - before;
+}
+
+/* It is told, or the report and what is watched are the same without it. */
+START_TEST(failed_question_changes_no_report)
+{
+    const char *entry = entries[_i];
+    char wanted[4096], got[4096];
+    unsigned long before, calls, watched, watches;
+    stepgraph_step *step;
+
+    if (strcmp(entry, "cuStreamEndCapture") == 0) /* A failure that cusim pretends leaves the recording open. */
+        return;
+    for (int i = 0; i < 3; i++)
+        asked.memory[i] = device_make(64);
+    asked.fresh = device_make(64);
+    for (int i = 0; i < 2; i++)
+        asked.locked[i] = page_locked(64);
+    asked.state = pin_adopt(session, STEPGRAPH_ROLE_STATE, device_make(64), 64, "state");
+    step = asking();
+    before = driver_calls(entry);
+    snprintf(wanted, sizeof wanted, "%s", stepgraph_audit_text(ready(step)));
+    calls = driver_calls(entry) - before;
+    watched = looks(step);
+    ck_assert_uint_gt(watched, 0);
+    drop_step(step);
+    unit_leaves_objects(1);
+    for (unsigned nth = 1; nth <= calls; nth++) {
+        stepgraph_status status;
+        step = asking();
+        driver_fails(entry, nth, CUDA_ERROR_UNKNOWN);
+        status = stepgraph_step_end(step);
+        no_driver_fails();
+        if (status == STEPGRAPH_OK) {
+            stepgraph_audit *report = NULL;
+            OK(stepgraph_audit_step(step, &report));
+            snprintf(got, sizeof got, "%s", stepgraph_audit_text(keep_report(report)));
+            watches = looks(step);
+            if (strcmp(entry, "cuFuncGetName") != 0)
+                ck_assert_msg(strcmp(got, wanted) == 0, "call %u of %s: %s instead of %s", nth, entry, got, wanted);
+            ck_assert_msg(watches == watched, "call %u of %s: a replay looks %lu times instead of %lu", nth, entry, watches, watched);
+        } else {
+            ck_assert_msg(strstr(last_words(), entry) != NULL, "call %u of %s: %s", nth, entry, last_words());
+        }
+        drop_step(step);
+    }
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("audit");
@@ -1415,6 +1504,9 @@ static Suite *make(void)
     tc = audit_case(suite, "g: switches");
     tcase_add_loop_test(tc, each_hazard_has_its_own_switch, 0, HAZARDS);
     tcase_add_test(tc, replaced_pin_has_the_switch_of_freed_memory);
+
+    tc = audit_case(suite, "h: failures");
+    add_controlled_loop_test(tc, failed_question_changes_no_report, 0, ENTRIES);
     return suite;
 }
 
