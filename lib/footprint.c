@@ -504,7 +504,11 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
         size_t size = 0;
         void *values[] = {&size, &base, &memory};
 
-        if (driver->PointerGetAttributes(3, attributes, values, at) != CUDA_SUCCESS || size == 0 || base + size <= at || memory == 0)
+        const CUresult code = driver->PointerGetAttributes(3, attributes, values, at);
+
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE) /* The latter of an attribute that it does not know. */
+            return sg__fail_driver(driver, "cuPointerGetAttributes", code);
+        if (code != CUDA_SUCCESS || size == 0 || base + size <= at || memory == 0)
             return STEPGRAPH_OK;
         if (*n == 0 || (*list)[*n - 1].base != base) {
             alias *larger = sg__room(*list, room, *n + 1, ROOM_LEAST, sizeof *larger);
