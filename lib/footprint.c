@@ -398,7 +398,7 @@ static stepgraph_status read_edges(survey *s)
     sg__graph_edges edges;
     stepgraph_status status = sg__graph_edges_read(s->step->session->driver, read, &edges);
 
-    if (status == STEPGRAPH_OK && edges.partial)
+    if (status == STEPGRAPH_OK && edges.programmatic)
         status = sg__fail(STEPGRAPH_ERR_REFUSED,
                           "step '%s' is not relaxed: it holds programmatic launches, which mean another order than that of whole kernels",
                           s->step->name);

@@ -37,6 +37,7 @@ static stepgraph_status resolve(sg__driver *driver)
     function = sg__driver_symbol(driver, "cu" #name, entry_version); \
     memcpy(&driver->field, &function, sizeof function);
 #define SG__OPTIONAL(name, entry_version, params) SG__FIND(name, name, entry_version)
+#define SG__OPTIONAL_FORM(field, name, entry_version, params) SG__FIND(field, name, entry_version)
 #define SG__FORM(field, name, entry_version, params)                                                                        \
     SG__FIND(field, name, entry_version)                                                                                   \
     if (function == NULL)                                                                                                  \
@@ -45,9 +46,10 @@ static stepgraph_status resolve(sg__driver *driver)
                         SG__DRIVER_OLDEST % 1000 / 10);
 #define SG__REQUIRED(name, entry_version, params) SG__FORM(name, name, entry_version, params)
     SG__DRIVER_ENTRIES(SG__REQUIRED, SG__OPTIONAL)
-    SG__DRIVER_FORMS(SG__FORM)
+    SG__DRIVER_FORMS(SG__FORM, SG__OPTIONAL_FORM)
 #undef SG__REQUIRED
 #undef SG__FORM
+#undef SG__OPTIONAL_FORM
 #undef SG__OPTIONAL
 #undef SG__FIND
     return STEPGRAPH_OK;

@@ -17,7 +17,7 @@ struct sg__driver {
     SG__DRIVER_ENTRIES(SG__ENTRY, SG__ENTRY)
 #undef SG__ENTRY
 #define SG__FORM(field, name, version, params) CUresult (*field) params;
-    SG__DRIVER_FORMS(SG__FORM)
+    SG__DRIVER_FORMS(SG__FORM, SG__FORM)
 #undef SG__FORM
     sg__get_proc_address_fn get_proc_address;
     int version;   /* As cuDriverGetVersion gives it. */

@@ -102,10 +102,12 @@
  * A younger form of an entry of which we call two: name of the field, and of the entry.
  *
  * Of a kernel that was launched as a CUkernel, as the runtime's are, the younger one finds the handle and the context anew each time: 0.3 to 0.5 us,
- * where the first takes 0.02 (R580). Only a node that is made anew needs them.
+ * where the first takes 0.02 (R580). Only a node that is made anew needs them. Only the younger one tells what comes before a node by the edge of a
+ * programmatic launch.
  */
-#define SG__DRIVER_FORMS(FORM) \
-    FORM(GraphKernelNodeGetParams_v2, GraphKernelNodeGetParams, 12000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params))
+#define SG__DRIVER_FORMS(FORM, OPTIONAL_FORM) \
+    FORM(GraphKernelNodeGetParams_v2, GraphKernelNodeGetParams, 12000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)) \
+    OPTIONAL_FORM(GraphNodeGetDependencies_v2, GraphNodeGetDependencies, 12030, (CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *n))
 /* clang-format on */
 
 #endif

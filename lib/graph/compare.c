@@ -407,6 +407,10 @@ static stepgraph_status compare_edges(const comparison *c, sg__graph_mismatch *m
         status = sg__graph_edges_read(c->driver, c->graphs[g], &y);
         if (status == STEPGRAPH_OK && !y.partial && (x.n != y.n || (x.n > 0 && memcmp(x.items, y.items, x.n * sizeof *x.items) != 0)))
             explain_edges(c->graphs[0], &x, &y, g, mismatch);
+        if (status == STEPGRAPH_OK && !y.partial && mismatch->text[0] == '\0' && x.kinds != y.kinds) {
+            mismatch->node = UINT32_MAX;
+            snprintf(mismatch->text, sizeof mismatch->text, "the same nodes with other programmatic launches in the %s recording", sg__ordinal(g));
+        }
         sg__graph_edges_free(&y);
     }
     sg__graph_edges_free(&x);

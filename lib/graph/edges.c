@@ -67,6 +67,58 @@ static stepgraph_status add(sg__graph_edges *out, sg__graph_edge edge)
     return STEPGRAPH_OK;
 }
 
+/* From a node that the driver names. One that is not of the graph is left out. */
+static stepgraph_status add_from(finder *f, CUgraphNode from, uint32_t to, sg__graph_edges *out)
+{
+    sg__graph_edge edge = {.to = to};
+
+    if (index_of(f, from, &edge.from))
+        return add(out, edge);
+    return f->slots == NULL ? sg__fail_memory("host", f->room * sizeof *f->slots) : STEPGRAPH_OK;
+}
+
+/* The order of the edges does not count. */
+static uint64_t print_of(sg__graph_edge edge, CUgraphEdgeData data)
+{
+    const uint64_t kind = data.type | (uint64_t)data.from_port << 8 | (uint64_t)data.to_port << 16, ends = edge.from | (uint64_t)edge.to << 32;
+
+    return kind != 0 ? (ends * 0x9e3779b97f4a7c15ull ^ kind) * 0xd6e8feb86659fd93ull : 0;
+}
+
+/* The same of a node that comes after a programmatic launch, whose edges are not all told by the ordinary question. */
+static stepgraph_status add_programmatic(const sg__driver *driver, finder *f, uint32_t node, sg__graph_edges *out)
+{
+    CUgraphNode handle = f->graph->nodes[node].handle, *from = NULL;
+    CUgraphEdgeData *data = NULL;
+    stepgraph_status status;
+    size_t n = 0;
+
+    out->programmatic = true;
+    out->partial = driver->GraphNodeGetDependencies_v2 == NULL;
+    if (out->partial)
+        return STEPGRAPH_OK;
+    SG__CU(driver, GraphNodeGetDependencies_v2, handle, NULL, NULL, &n);
+    from = malloc(n * sizeof *from);
+    data = calloc(n, sizeof *data);
+    if (from == NULL || data == NULL) {
+        status = sg__fail_memory("host", n * (sizeof *from + sizeof *data));
+        goto fail;
+    }
+    SG__CU(driver, GraphNodeGetDependencies_v2, handle, from, data, &n);
+    status = STEPGRAPH_OK;
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
+        const size_t before = out->n;
+        status = add_from(f, from[i], node, out);
+        if (status == STEPGRAPH_OK && out->n > before)
+            out->kinds += print_of(out->items[before], data[i]);
+    }
+
+fail:
+    free(from);
+    free(data);
+    return status;
+}
+
 /* The nodes that one comes after, put behind the edges that are there. The driver is asked node by node: for all
  * edges of a graph at once, a card's seems to take a time that grows faster than their number. */
 static stepgraph_status add_node(const sg__driver *driver, finder *f, uint32_t node, sg__graph_edges *out)
@@ -84,16 +136,11 @@ static stepgraph_status add_node(const sg__driver *driver, finder *f, uint32_t n
         code = driver->GraphNodeGetDependencies(handle, from, &n);
     }
     if (code == CUDA_ERROR_LOSSY_QUERY)
-        out->partial = true; /* Programmatic launches: this call does not tell the edges of such a graph. */
+        status = add_programmatic(driver, f, node, out);
     else if (code != CUDA_SUCCESS)
         status = sg__fail_driver(driver, "cuGraphNodeGetDependencies", code);
-    for (size_t i = 0; i < n && code == CUDA_SUCCESS && status == STEPGRAPH_OK; i++) {
-        sg__graph_edge edge = {.to = node};
-        if (!index_of(f, from[i], &edge.from))
-            status = f->slots == NULL ? sg__fail_memory("host", f->room * sizeof *f->slots) : STEPGRAPH_OK;
-        else
-            status = add(out, edge);
-    }
+    for (size_t i = 0; i < n && code == CUDA_SUCCESS && status == STEPGRAPH_OK; i++)
+        status = add_from(f, from[i], node, out);
 fail:
     if (from != few)
         free(from);

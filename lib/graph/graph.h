@@ -116,7 +116,9 @@ typedef struct sg__graph_edge {
 typedef struct sg__graph_edges {
     sg__graph_edge *items; /* By the later node, and for one node in the driver's order, which is mostly the same for equal graphs. */
     size_t n, room;
-    bool partial; /* The driver does not tell all of them. */
+    bool partial;      /* The driver does not tell all of them. */
+    bool programmatic; /* Some are those of programmatic launches, which mean another order than that of whole kernels. */
+    uint64_t kinds;    /* What these mean, in one number: another one where they are others. */
 } sg__graph_edges;
 
 /* The edges of a graph that was read, those of child graphs included. Free the result also after a failure. */

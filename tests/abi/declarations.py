@@ -28,7 +28,7 @@ SIGNATURES = r"""
 int main(void)
 {
     SG__DRIVER_ENTRIES(ENTRY, ENTRY)
-    SG__DRIVER_FORMS(FORM)
+    SG__DRIVER_FORMS(FORM, FORM)
     return 0;
 }
 """

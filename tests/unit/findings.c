@@ -133,6 +133,20 @@ void scale(CUdeviceptr p, float by)
     launch(stream, made_for.scale, 1, (void *[]){&p, &by});
 }
 
+void inc_early(CUstream on, CUdeviceptr p, float v)
+{
+    CUresult (*launch_ex)(const CUlaunchConfig *, CUfunction, void **, void **) = NULL;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = on};
+
+    *(void **)&launch_ex = stepgraph_session_symbol(session, "cuLaunchKernelEx", 11060);
+    ck_assert(launch_ex != NULL);
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    ck_assert_int_eq(launch_ex(&config, kernels.inc, (void *[]){&p, &v}, NULL), CUDA_SUCCESS);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 void *page_locked(size_t bytes)

@@ -87,6 +87,8 @@ struct Big {
 
 void adam(CUdeviceptr w, CUdeviceptr g, float rate, float correction, int step);
 void scale(CUdeviceptr p, float by);
+/* inc(), which may begin before the kernel before it has ended: a programmatic launch. */
+void inc_early(CUstream on, CUdeviceptr p, float v);
 
 /* ---- recording ------------------------------------------------------------------------------------------------------- */
 

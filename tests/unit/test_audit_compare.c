@@ -941,6 +941,38 @@ START_TEST(chain_and_fork_of_the_same_nodes_are_told_apart)
 }
 END_TEST
 
+/* Four kernels, the second of which may begin early: 1: the third is on a side stream, 2: no kernel begins early. */
+static stepgraph_step *early(CUdeviceptr x, CUstream side, int form)
+{
+    stepgraph_step *step = recording("early", 0);
+
+    inc(stream, x, 1);
+    if (form == 2)
+        inc(stream, x, 1);
+    else
+        inc_early(stream, x, 1);
+    if (form == 1)
+        OK(stepgraph_step_fork(step, side, "side"));
+    inc(form == 1 ? side : stream, x + 16, 1);
+    inc(stream, x + 32, 1);
+    if (form == 1)
+        OK(stepgraph_step_join(step, side));
+    ready(step);
+    return step;
+}
+
+START_TEST(order_beside_programmatic_launches_is_compared)
+{
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    CUstream side = stream_make(CU_STREAM_NON_BLOCKING);
+    stepgraph_step *a = early(x, side, 0);
+
+    CLEAN(compared(a, early(x, side, 0), NULL));
+    FOUND(compared(a, early(x, side, 1), NULL), TOPOLOGY, 3, "inc", NOWHERE, 0, "record one graph", "the same nodes in another order");
+    FOUND(compared(a, early(x, side, 2), NULL), TOPOLOGY, UINT32_MAX, "", NOWHERE, 0, "record one graph", "other programmatic launches in the second");
+}
+END_TEST
+
 /* ---- what may be compared ------------------------------------------------------------------------------------------------- */
 
 static stepgraph_step *plain(stepgraph_session *of, const char *name)
@@ -1783,6 +1815,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, other_rows_and_planes_are_told, 0, 7);
     tcase_add_loop_test(tc, distance_of_a_single_row_or_plane_is_no_fault, 0, 4);
     tcase_add_test(tc, chain_and_fork_of_the_same_nodes_are_told_apart);
+    tcase_add_test(tc, order_beside_programmatic_launches_is_compared);
 
     tc = audit_case(suite, "d: states");
     tcase_add_test(tc, steps_that_are_not_ready_are_refused_by_name);

@@ -131,6 +131,21 @@ START_TEST(relaxed_step_is_drawn_in_the_order_that_it_needs)
 }
 END_TEST
 
+START_TEST(programmatic_launches_are_drawn_with_all_others)
+{
+    CUdeviceptr w = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"));
+    stepgraph_step *step = recording("early", 0);
+    const char *text;
+
+    inc(stream, w, 1);
+    inc_early(stream, w, 1);
+    inc(stream, w, 1);
+    ready(step);
+    text = drawn(step, STEPGRAPH_DRAW_JSON);
+    ck_assert_msg(holds(text, "\"edges\": [[0, 1], [1, 2]]"), "%s", text);
+}
+END_TEST
+
 START_TEST(large_graph_is_drawn_whole)
 {
     enum { N = 3000 };
@@ -212,6 +227,7 @@ static Suite *make(void)
     tcase_add_test(tc, graphviz_takes_the_picture);
     tcase_add_test(tc, data_is_json_with_nodes_edges_and_pins);
     tcase_add_test(tc, relaxed_step_is_drawn_in_the_order_that_it_needs);
+    tcase_add_test(tc, programmatic_launches_are_drawn_with_all_others);
     tcase_add_test(tc, large_graph_is_drawn_whole);
     tcase_add_test(tc, file_is_overwritten);
     tcase_add_test(tc, file_that_cannot_be_written_is_refused_by_name);
