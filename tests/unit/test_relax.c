@@ -1439,6 +1439,42 @@ START_TEST(nodes_of_every_kind_are_kept_apart)
 }
 END_TEST
 
+/* What is declared truly is not accused, and all is put back. */
+START_TEST(nodes_of_every_kind_are_verified)
+{
+    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
+    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
+    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    unsigned char before[(MIXED + PARTS) * BYTES], after[(MIXED + PARTS) * BYTES];
+    stepgraph_relax_config config = on_lanes(16);
+    stepgraph_verify *report = NULL;
+    stepgraph_step *step;
+
+    mixed_make(101 + (uint64_t)_i, 0);
+    step = record_begin("mixed", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
+    mixed_body(step);
+    OK(stepgraph_step_end(step));
+    config.reads = reads;
+    config.n_reads = sizeof reads / sizeof *reads;
+    relaxed(step, &config);
+    mixed_fill();
+    mixed_bytes(before);
+    verification.steps = 2;
+    verification.repeats = 2;
+    order_is(5);
+    OK(stepgraph_step_verify(step, &verification, &report));
+    order_is(0);
+    OK(stepgraph_verify_get_summary(report, &found));
+    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
+    stepgraph_verify_destroy(report);
+    mixed_bytes(after);
+    ck_assert_msg(memcmp(before, after, sizeof before) == 0, "something is not as it was");
+    drop_step(step);
+    n_steps--;
+    mixed_drop();
+}
+END_TEST
+
 /* A choice by the clock runs the step, and leaves no trace of it. */
 START_TEST(all_is_put_back_after_timing)
 {
@@ -2540,6 +2576,7 @@ static Suite *make(void)
     tcase_add_loop_test(replays, memory_that_stands_close_together_is_kept_apart, 0, 40);
     tcase_add_loop_test(replays, memory_that_stands_close_together_is_verified, 0, 20);
     tcase_add_loop_test(replays, nodes_of_every_kind_are_kept_apart, 0, 40);
+    tcase_add_loop_test(replays, nodes_of_every_kind_are_verified, 0, 20);
     tcase_add_test(replays, all_is_put_back_after_timing);
     tcase_add_test(replays, false_declaration_costs_no_state_while_replays_are_timed);
     tcase_add_test(replays, replays_are_timed_with_the_inputs_that_were_fed_last);
