@@ -1681,6 +1681,30 @@ START_TEST(input_that_the_step_writes_is_found_out)
 }
 END_TEST
 
+/* Nothing to run, or nothing that is saved. */
+START_TEST(steps_with_nothing_to_save_are_relaxed)
+{
+    CUdeviceptr library[2] = {pin(STEPGRAPH_ROLE_LIBRARY, "library"), pin(STEPGRAPH_ROLE_LIBRARY, "other")};
+    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
+    stepgraph_step *step = record_begin("nothing", STEPGRAPH_STEP_ALLOW_EMPTY);
+    stepgraph_verify *report = NULL;
+    stepgraph_relax_summary s;
+
+    for (int i = 0; i < 2 * _i; i++)
+        inc(stream, library[i % 2], 1);
+    OK(stepgraph_step_end(step));
+    s = relax_to(step, 0);
+    ck_assert_uint_eq(s.saved_bytes, 0);
+    relax_to(step, 64);
+    replayed(step, 2);
+    verification.steps = 2;
+    OK(stepgraph_step_verify(step, &verification, &report));
+    stepgraph_verify_destroy(report);
+    OK(stepgraph_step_tune(step, 2));
+    replayed(step, 15);
+}
+END_TEST
+
 /* A library counts its calls, and the step's results do not depend on that. */
 START_TEST(memory_of_a_library_goes_on)
 {
@@ -2584,6 +2608,7 @@ static Suite *make(void)
     tcase_add_loop_test(replays, lanes_that_cannot_be_the_fastest_are_not_tried, 0, 4);
     tcase_add_test(replays, chain_that_is_needed_stays);
     tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 3);
+    tcase_add_loop_test(replays, steps_with_nothing_to_save_are_relaxed, 0, 3);
     tcase_add_test(replays, memory_of_a_library_goes_on);
     tcase_add_test(unseen, check_of_a_relaxed_step_says_that_the_order_may_be_to_blame);
     tcase_add_test(unseen, table_of_addresses_is_caught_by_the_bytes);
