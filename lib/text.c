@@ -1,5 +1,7 @@
 #include "text.h"
 
+#include <locale.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +27,24 @@ static bool make_room(sg__text *text, size_t n)
     return true;
 }
 
+static pthread_once_t points_once = PTHREAD_ONCE_INIT;
+static locale_t points;
+
+static void find_points(void)
+{
+    points = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* Numbers have points, whatever the language of the host has: JSON knows nothing else. Of this thread, until it is given back. */
+static locale_t begin_points(void)
+{
+    pthread_once(&points_once, find_points);
+    return uselocale(points); /* 0, where there is none, changes nothing. */
+}
+
 void sg__text_add(sg__text *text, const char *format, ...)
 {
+    const locale_t before = begin_points();
     va_list arguments, again;
     int n;
 
@@ -39,6 +57,7 @@ void sg__text_add(sg__text *text, const char *format, ...)
     else if (make_room(text, (size_t)n))
         text->used += (size_t)vsnprintf(text->text + text->used, text->room - text->used, format, again);
     va_end(again);
+    uselocale(before);
 }
 
 static void add_bytes(sg__text *text, const char *bytes, size_t n)

@@ -5,6 +5,7 @@
  * (edges), and bytes where the order is really another one: a set at the front, which a kernel stands in for that was added last. All of it runs
  * with cusim's own search for nodes that touch the same bytes without a path between them.
  */
+#include <locale.h>
 #include <unistd.h>
 
 #include "findings.h"
@@ -1609,6 +1610,55 @@ START_TEST(choices_are_told_as_recorded_first)
 END_TEST
 
 /* Chains of four nodes, side by side: on fewer lanes than chains one waits for another. */
+/* A language whose numbers have commas; made if there is none. */
+static int commas_begin(char *folder)
+{
+    char command[160];
+
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL)
+        return 1;
+    if (mkdtemp(folder) == NULL)
+        return 0;
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", folder);
+    if (system(command) != 0)
+        return 0;
+    setenv("LOCPATH", folder, 1);
+    return setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+}
+
+static void commas_end(const char *folder)
+{
+    char command[160];
+
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(numbers_of_a_report_have_points_in_every_language)
+{
+    char folder[] = "/tmp/stepgraph-locale-XXXXXX";
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a"), b = pin(STEPGRAPH_ROLE_STATE, "b");
+    stepgraph_step *step = record_begin("points", 0);
+    const char *json;
+    char point;
+    int commas;
+
+    inc(stream, a, 1);
+    inc(stream, b, 1);
+    OK(stepgraph_step_end(step));
+    commas = commas_begin(folder);
+    if (!commas)
+        unit_skip("numbers_of_a_report_have_points_in_every_language", "there is no language with commas");
+    json = stepgraph_relax_json(relaxed(step, NULL));
+    point = localeconv()->decimal_point[0];
+    commas_end(folder);
+    ck_assert_msg(json_fault(json) == NULL, "%s in %s", json_fault(json), json);
+    ck_assert_int_eq(point, commas ? ',' : '.'); /* The host's language is left as it is. */
+}
+END_TEST
+
 START_TEST(lanes_that_cannot_be_the_fastest_are_not_tried)
 {
     static const struct {
@@ -2605,6 +2655,7 @@ static Suite *make(void)
     tcase_add_test(replays, false_declaration_costs_no_state_while_replays_are_timed);
     tcase_add_test(replays, replays_are_timed_with_the_inputs_that_were_fed_last);
     tcase_add_test(replays, choices_are_told_as_recorded_first);
+    tcase_add_test(replays, numbers_of_a_report_have_points_in_every_language);
     tcase_add_loop_test(replays, lanes_that_cannot_be_the_fastest_are_not_tried, 0, 4);
     tcase_add_test(replays, chain_that_is_needed_stays);
     tcase_add_loop_test(replays, input_that_the_step_writes_is_found_out, 0, 3);
