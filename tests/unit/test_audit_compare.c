@@ -1,5 +1,6 @@
 /* Two recordings compared: each value that a replay would freeze, planted on purpose; other forms of a step; recording through a
  * callback. */
+#include "entries.h"
 #include "findings.h"
 
 /* Between the steps of a host that keeps its memory in place by other means. */
@@ -973,6 +974,73 @@ START_TEST(order_beside_programmatic_launches_is_compared)
 }
 END_TEST
 
+static const char *const entries[] = {
+#define X(name, version, params) "cu" #name,
+    SG__DRIVER_ENTRIES(X, X)
+#undef X
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+/* A node of each kind, with something that changes. */
+static stepgraph_step *of_every_kind(CUdeviceptr x, void *locked, int k)
+{
+    stepgraph_step *step = recording("kinds", STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
+    struct Padded padded = {.tag = 1, .scale = 2, .n = 3, .p = x};
+    struct Big big = {{1}};
+    CUdeviceptr workspace;
+
+    big.words[1] = (uintptr_t)&big + 8 * (unsigned)k; /* Left over. */
+    big.words[2] = 5 + (unsigned)k;
+    MORE(MemAllocAsync(&workspace, 4096, stream));
+    axpb(stream, workspace, x, (float)k);
+    MORE(MemFreeAsync(workspace, stream));
+    launch(stream, made_for.padded, 1, (void *[]){&padded, &x});
+    launch(stream, made_for.big4096, 1, (void *[]){&x, &big});
+    CU(MemsetD8Async(x + 16, (unsigned char)k, 8, stream));
+    CU(MemcpyDtoDAsync(x, x + 32 + 4 * (CUdeviceptr)k, 4, stream));
+    MORE(MemcpyDtoHAsync(locked, x, 4, stream));
+    CU(LaunchHostFunc(stream, nothing, (char *)locked + k));
+    inc_early(stream, x, (float)k);
+    inc(stream, x, 1);
+    ready(step);
+    return step;
+}
+
+/* It is told, or the report is the same without it. */
+START_TEST(failed_question_changes_no_comparison)
+{
+    const char *entry = entries[_i];
+    CUdeviceptr x = pin_of(STEPGRAPH_ROLE_STATE, 64, "x");
+    void *locked = page_locked(64);
+    stepgraph_step *a = of_every_kind(x, locked, 0), *b = of_every_kind(x, locked, 1);
+    unsigned long before = driver_calls(entry), calls;
+    CUcontext context;
+    char wanted[8192];
+
+    snprintf(wanted, sizeof wanted, "%s", stepgraph_audit_text(compared(a, b, NULL)));
+    calls = driver_calls(entry) - before;
+    for (unsigned nth = 1; nth <= calls; nth++) {
+        stepgraph_audit *report = NULL;
+        stepgraph_status status;
+        driver_fails(entry, nth, CUDA_ERROR_UNKNOWN);
+        status = stepgraph_audit_compare(a, b, NULL, &report);
+        no_driver_fails();
+        if (strcmp(entry, "cuCtxPopCurrent") == 0) /* Undoing cannot be undone. */
+            CU(CtxPopCurrent(&context));
+        if (status == STEPGRAPH_OK)
+            ck_assert_msg(strcmp(stepgraph_audit_text(keep_report(report)), wanted) == 0, "call %u of %s: %s instead of %s", nth, entry,
+                          stepgraph_audit_text(report), wanted);
+        else
+            ck_assert_msg(strstr(last_words(), entry) != NULL && report == NULL, "call %u of %s: %s", nth, entry, last_words());
+    }
+}
+END_TEST
+
 /* ---- what may be compared ------------------------------------------------------------------------------------------------- */
 
 static stepgraph_step *plain(stepgraph_session *of, const char *name)
@@ -1816,6 +1884,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, distance_of_a_single_row_or_plane_is_no_fault, 0, 4);
     tcase_add_test(tc, chain_and_fork_of_the_same_nodes_are_told_apart);
     tcase_add_test(tc, order_beside_programmatic_launches_is_compared);
+    add_controlled_loop_test(tc, failed_question_changes_no_comparison, 0, ENTRIES);
 
     tc = audit_case(suite, "d: states");
     tcase_add_test(tc, steps_that_are_not_ready_are_refused_by_name);
