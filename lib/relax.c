@@ -77,13 +77,17 @@ static double since(uint64_t start_ns)
 
 static stepgraph_status build(const relaxing *r, const sg__access *accesses, sg__order *out)
 {
-    return sg__order_build(&(sg__order_input){.n = r->footprint.n,
-                                              .recorded = r->footprint.recorded,
-                                              .n_recorded = r->footprint.n_recorded,
-                                              .accesses = accesses,
-                                              .n_accesses = r->footprint.n_accesses,
-                                              .kinds = r->footprint.kinds},
-                           out);
+    stepgraph_status status = sg__order_build(&(sg__order_input){.n = r->footprint.n,
+                                                                 .recorded = r->footprint.recorded,
+                                                                 .n_recorded = r->footprint.n_recorded,
+                                                                 .accesses = accesses,
+                                                                 .n_accesses = r->footprint.n_accesses,
+                                                                 .kinds = r->footprint.kinds},
+                                              out);
+
+    if (status != STEPGRAPH_ERR_UNSUPPORTED)
+        return status;
+    return sg__fail_prefix(STEPGRAPH_ERR_REFUSED, "step '%s' is not relaxed: ", r->step->name);
 }
 
 /* How short the way would be if no block were ever given out again. */
@@ -731,9 +735,12 @@ static stepgraph_status check_kernels(const char *what, const stepgraph_relax_ke
 {
     if (n > 0 && kernels == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "stepgraph_relax_config says that there are %u %s, and the pointer to them is NULL", n, what);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         if (kernels[i].pattern == NULL || kernels[i].pattern[0] == '\0')
             return sg__fail(STEPGRAPH_ERR_ARGUMENT, "number %u of the %s in stepgraph_relax_config has no pattern", i, what);
+        if (kernels[i].reserved != 0)
+            return sg__fail(STEPGRAPH_ERR_ARGUMENT, "number %u of the %s in stepgraph_relax_config: its reserved field is not 0", i, what);
+    }
     return STEPGRAPH_OK;
 }
 
@@ -747,6 +754,8 @@ stepgraph_status sg__relax_read_config(const stepgraph_relax_config *given, step
         return status;
     if ((out->flags & ~KNOWN_FLAGS) != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "unknown flags 0x%x in stepgraph_relax_config", out->flags & ~KNOWN_FLAGS);
+    if (out->reserved != 0)
+        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "a reserved field of stepgraph_relax_config is not 0");
     if (out->lanes > LANES_MAX)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "%u lanes in stepgraph_relax_config: at most %u", out->lanes, LANES_MAX);
     status = check_kernels("reads", out->reads, out->n_reads);

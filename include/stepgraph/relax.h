@@ -87,11 +87,11 @@ typedef struct stepgraph_relax_config {
  *
  * @retval STEPGRAPH_OK              The step is relaxed, or stays as it was recorded because that is as fast, or because the relaxed replays left other
  *                                   bytes behind; stepgraph_relax_summary::lanes says which.
- * @retval STEPGRAPH_ERR_ARGUMENT    A pointer is NULL, a flag or a number is out of range, or a pattern is NULL.
+ * @retval STEPGRAPH_ERR_ARGUMENT    A pointer is NULL, a flag or a number is out of range, a pattern is NULL, or a reserved field is not 0.
  * @retval STEPGRAPH_ERR_ABI         @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_STATE       The step is not READY, a run is open, or a step is recording.
- * @retval STEPGRAPH_ERR_REFUSED     It would be unsound, or cannot be tried and put back; the message names the node and says why. Or memory that the graph
- *                                   refers to is gone, or the module of one of its kernels. The step replays as it was recorded, relaxed before or not.
+ * @retval STEPGRAPH_ERR_REFUSED     It would be unsound, or cannot be tried and put back; the message names the node and says why. Or the recording has
+ *                                   more than 1024 branches side by side, or memory that the graph refers to is gone, or the module of one of its kernels. The step replays as it was recorded, relaxed before or not.
  * @retval STEPGRAPH_ERR_MEMORY      No room for a second executable, or for saving what the step writes. The step replays as it was recorded.
  * @retval STEPGRAPH_ERR_LOST        A replay hangs or faults; the step is FAILED.
  * @retval STEPGRAPH_ERR_DRIVER      A driver call failed; the step is as it was, or FAILED if what it writes could not be put back.

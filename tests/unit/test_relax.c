@@ -2306,6 +2306,32 @@ START_TEST(programmatic_launches_are_refused)
 }
 END_TEST
 
+/* None of which waits for another. */
+START_TEST(recording_that_is_too_wide_is_refused)
+{
+    enum { WIDTH = SG__ORDER_BRANCHES_MAX + 1 };
+    CUdeviceptr a = pin(STEPGRAPH_ROLE_STATE, "a");
+    stepgraph_step *step = record_begin("wide", 0);
+    static CUgraphNode nodes[WIDTH];
+    CUstreamCaptureStatus status;
+    const CUgraphNode *last;
+    cuuint64_t id;
+    CUgraph graph;
+    size_t n;
+
+    for (int i = 0; i < WIDTH; i++) {
+        MORE(StreamUpdateCaptureDependencies(stream, NULL, 0, 1));
+        launch(stream, kernels.nop, 1, NULL);
+        MORE(StreamGetCaptureInfo(stream, &status, &id, &graph, &last, &n));
+        nodes[i] = last[0];
+    }
+    MORE(StreamUpdateCaptureDependencies(stream, nodes, WIDTH, 1));
+    inc(stream, a, 1);
+    OK(stepgraph_step_end(step));
+    refused_with(step, NULL, "'wide' is not relaxed", "branches");
+}
+END_TEST
+
 START_TEST(memory_that_is_gone_is_refused)
 {
     CUdeviceptr outside = device_make(1 << 20), a = pin(STEPGRAPH_ROLE_STATE, "a");
@@ -2463,7 +2489,7 @@ END_TEST
 
 START_TEST(bad_calls_are_refused)
 {
-    const stepgraph_relax_kernel nameless = {NULL, 0, 0};
+    const stepgraph_relax_kernel nameless = {NULL, 0, 0}, reserved = {"inc", 0, 1};
     stepgraph_relax_config config = STEPGRAPH_RELAX_CONFIG_INIT;
     stepgraph_step *step = begin("bad", 0);
     LONGER(stepgraph_relax_config, 8) longer;
@@ -2486,6 +2512,11 @@ START_TEST(bad_calls_are_refused)
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "reads", "NULL");
     config.reads = &nameless;
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "number 0 of the reads", "pattern");
+    config.reads = &reserved;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "number 0 of the reads", "reserved");
+    config = on_lanes(0);
+    config.reserved = 1;
+    FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_relax(step, &config, NULL), "reserved", "stepgraph_relax_config");
     memset(&longer, 0, sizeof longer);
     longer.known = on_lanes(0);
     longer.known.size = sizeof longer;
@@ -2677,6 +2708,7 @@ static Suite *make(void)
     tcase_add_test(back, recording_again_updates_the_recorded_executable);
     tcase_add_test(refusals, graph_that_allocates_is_refused);
     tcase_add_test(refusals, programmatic_launches_are_refused);
+    tcase_add_test(refusals, recording_that_is_too_wide_is_refused);
     tcase_add_test(refusals, memory_that_is_gone_is_refused);
     tcase_add_test(refusals, memory_that_is_gone_may_be_left_over);
     tcase_add_test(refusals, memory_under_two_addresses_is_refused);
