@@ -31,12 +31,14 @@ static void put_quoted(FILE *file, const char *text)
     fputc('"', file);
 }
 
-/* Whether a node refers to a pin. */
+/* Whether a node refers to a pin, or reaches it as far as that is known. */
 static bool touches(const drawing *d, size_t node, const stepgraph_pin *pin)
 {
-    for (size_t i = d->first_word[node]; i < d->first_word[node + 1]; i++)
-        if (d->graph.words[i].value >= pin->address && d->graph.words[i].value < pin->address + pin->bytes)
+    for (size_t i = d->first_word[node]; i < d->first_word[node + 1]; i++) {
+        const sg__graph_word *word = &d->graph.words[i];
+        if (word->value < pin->address + pin->bytes && word->value + (word->bytes != 0 ? word->bytes : 1) > pin->address)
             return true;
+    }
     return false;
 }
 

@@ -131,6 +131,27 @@ START_TEST(relaxed_step_is_drawn_in_the_order_that_it_needs)
 }
 END_TEST
 
+/* A set that begins in one pin and ends in the next; an address right behind a pin is none of it. */
+START_TEST(pins_that_a_set_reaches_are_told)
+{
+    CUdeviceptr memory = device_make(1024);
+    stepgraph_step *step;
+    const char *text;
+
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, 256, "one");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory + 256, 256, "two");
+    step = recording("reach", 0);
+    CU(MemsetD8Async(memory + 192, 0, 128, stream));
+    CU(MemsetD8Async(memory + 128, 0, 128, stream));
+    CU(MemsetD8Async(memory + 256, 0, 128, stream));
+    ready(step);
+    text = drawn(step, STEPGRAPH_DRAW_JSON);
+    ck_assert_msg(holds(text, "{\"index\": 0, \"kind\": \"set\", \"name\": \"set\", \"stage\": \"\", \"pins\": [\"one\", \"two\"]}"), "%s", text);
+    ck_assert_msg(holds(text, "{\"index\": 1, \"kind\": \"set\", \"name\": \"set\", \"stage\": \"\", \"pins\": [\"one\"]}"), "%s", text);
+    ck_assert_msg(holds(text, "{\"index\": 2, \"kind\": \"set\", \"name\": \"set\", \"stage\": \"\", \"pins\": [\"two\"]}"), "%s", text);
+}
+END_TEST
+
 START_TEST(programmatic_launches_are_drawn_with_all_others)
 {
     CUdeviceptr w = stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w"));
@@ -227,6 +248,7 @@ static Suite *make(void)
     tcase_add_test(tc, graphviz_takes_the_picture);
     tcase_add_test(tc, data_is_json_with_nodes_edges_and_pins);
     tcase_add_test(tc, relaxed_step_is_drawn_in_the_order_that_it_needs);
+    tcase_add_test(tc, pins_that_a_set_reaches_are_told);
     tcase_add_test(tc, programmatic_launches_are_drawn_with_all_others);
     tcase_add_test(tc, large_graph_is_drawn_whole);
     tcase_add_test(tc, file_is_overwritten);
