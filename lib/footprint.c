@@ -15,6 +15,7 @@
 static const char *const collective_patterns[] = {
     "*nccl*",           "*nvshmem*",        "*msccl*",           "*allreduce*",     "*all_reduce*",          "*allgather*", "*all_gather*",
     "*reducescatter*",  "*reduce_scatter*", "*alltoall*",        "*all_to_all*",    "*cross_device_reduce*", "*multimem*",  "*deep_ep*",
+    "*AllReduce*",      "*AllGather*",      "*ReduceScatter*",   "*AllToAll*",      "*Alltoall*",
 };
 
 /* What is known of one kernel, whichever node launches it. */

@@ -26,6 +26,12 @@ extern "C" __global__ void inc(float *p, float v)
     *p += v;
 }
 
+/* inc(), by the name of a kernel that waits for other devices. */
+extern "C" __global__ void oneShotAllReduceKernel(float *p, float v)
+{
+    *p += v;
+}
+
 extern "C" __global__ void setv(float *p, float v)
 {
     *p = v;

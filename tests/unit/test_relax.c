@@ -820,6 +820,26 @@ START_TEST(collectives_are_barriers_or_keep_their_order)
 }
 END_TEST
 
+/* As TensorRT-LLM writes it. */
+START_TEST(collectives_are_known_in_either_spelling)
+{
+    stepgraph_relax_config config = on_lanes(4);
+    stepgraph_step *step = around_begin(0);
+    struct unit_kernels loaded;
+    CUmodule module = kernels_load(&loaded);
+    CUfunction reduce;
+    float v = 1;
+
+    CU(ModuleGetFunction(&reduce, module, "oneShotAllReduceKernel"));
+    launch(stream, reduce, 1, (void *[]){&one, &v});
+    around_end(step);
+    is_barrier(step, &config, STEPGRAPH_BARRIER_COLLECTIVE, "oneShotAllReduceKernel");
+    drop_step(step);
+    n_steps--;
+    CU(ModuleUnload(module));
+}
+END_TEST
+
 START_TEST(caller_can_make_a_kernel_a_barrier)
 {
     const stepgraph_relax_kernel set = {"*::scale(*", 0, 0};
@@ -2675,6 +2695,7 @@ static Suite *make(void)
     tcase_add_test(barriers, child_graph_with_a_host_function_is_not_timed);
     tcase_add_test(barriers, cooperative_kernel_is_a_barrier);
     tcase_add_test(barriers, collectives_are_barriers_or_keep_their_order);
+    tcase_add_test(barriers, collectives_are_known_in_either_spelling);
     tcase_add_test(barriers, caller_can_make_a_kernel_a_barrier);
     tcase_add_test(barriers, names_fit_patterns);
     tcase_add_loop_test(replays, relaxed_replays_give_what_launches_give, 0, 20);
