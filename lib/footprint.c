@@ -523,21 +523,27 @@ static stepgraph_status add_mappings(const sg__driver *driver, CUdeviceptr start
     return STEPGRAPH_OK;
 }
 
-/* The same memory under two addresses: order by address would say nothing. What uses host memory is a barrier anyway. */
-static stepgraph_status refuse_aliases(const stepgraph_step *step)
+/* Whether an access may be to memory with several addresses: not what the library made, nor that of a pool. What uses host memory is a barrier anyway. */
+static bool may_be_alias(const survey *s, const sg__access *access)
 {
-    const stepgraph_session *session = step->session;
+    const stepgraph_pin *pin = sg__pin_at(s->step->session, access->start);
+    const sg__allocation *allocation = pin == NULL ? allocation_at(s, access->start) : NULL;
+
+    return pin != NULL ? pin->adopted : allocation == NULL || (!allocation->pool && allocation->type == CU_MEMORYTYPE_DEVICE);
+}
+
+/* The same memory under two addresses: order by address would say nothing. */
+static stepgraph_status refuse_aliases(const survey *s)
+{
+    const stepgraph_step *step = s->step;
     stepgraph_status status = STEPGRAPH_OK;
     size_t n = 0, room = 0;
     alias *list = NULL;
     char a[160], b[160];
 
-    for (size_t i = 0; i < step->n_used && status == STEPGRAPH_OK; i++)
-        if (step->used[i]->adopted)
-            status = add_mappings(session->driver, step->used[i]->address, step->used[i]->bytes, &list, &n, &room);
-    for (size_t i = 0; i < step->allocations.n && status == STEPGRAPH_OK; i++)
-        if (!step->allocations.items[i].pool && step->allocations.items[i].type == CU_MEMORYTYPE_DEVICE)
-            status = add_mappings(session->driver, step->allocations.items[i].start, step->allocations.items[i].bytes, &list, &n, &room);
+    for (size_t i = 0; i < s->out->n_accesses && status == STEPGRAPH_OK; i++)
+        if (may_be_alias(s, &s->out->accesses[i]))
+            status = add_mappings(step->session->driver, s->out->accesses[i].start, s->out->accesses[i].bytes, &list, &n, &room);
     if (n > 0)
         qsort(list, n, sizeof *list, by_memory);
     for (size_t i = 1; i < n && status == STEPGRAPH_OK; i++)
@@ -580,9 +586,7 @@ static stepgraph_status refuse(const stepgraph_step *step)
         status = refuse_node(step, fixed, node);
     if (status == STEPGRAPH_OK)
         status = refuse_gone(step);
-    if (status == STEPGRAPH_OK)
-        status = refuse_forgotten(step);
-    return status == STEPGRAPH_OK ? refuse_aliases(step) : status;
+    return status == STEPGRAPH_OK ? refuse_forgotten(step) : status;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -604,6 +608,8 @@ stepgraph_status sg__footprint_make(stepgraph_step *step, const stepgraph_relax_
     find_span(&s);
     if (status == STEPGRAPH_OK)
         status = survey_nodes(&s);
+    if (status == STEPGRAPH_OK)
+        status = refuse_aliases(&s);
     for (size_t i = 0; i < s.n_habits; i++)
         free(s.habits[i].reads);
     free(s.habits);

@@ -113,7 +113,7 @@ static void write_order(sg__text *text, const stepgraph_relax_summary *s)
     if (s->unordered > 0)
         sg__text_add(text, "  unordered %" PRIu64 " touches conflict that the recording itself does not order\n", s->unordered);
     if (s->refuted > 0)
-        sg__text_add(text, "  written   %" PRIu64 " pin%s, although the role says that only the host writes them\n", s->refuted, s->refuted == 1 ? "" : "s");
+        sg__text_add(text, "  written   %" PRIu64 " pin%s, although the role says that the step does not\n", s->refuted, s->refuted == 1 ? "" : "s");
 }
 
 static void write_barriers(sg__text *text, const stepgraph_relax *report)

@@ -543,8 +543,11 @@ stepgraph_status sg__step_alive(const stepgraph_step *step)
 
 stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what)
 {
-    stepgraph_status status = sg__layouts_check(step->session->driver, &step->read.layouts);
+    stepgraph_status status = sg__session_alive(step->session); /* Those of a context that is gone cannot be asked about. */
 
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__layouts_check(step->session->driver, &step->read.layouts);
     return status == STEPGRAPH_OK ? status : sg__fail_prefix(status, "step '%s' cannot %s: ", step->name, what);
 }
 

@@ -115,7 +115,7 @@ void sg__step_judge(const stepgraph_step *step, stepgraph_verdict *verdict);
 /* All memory that the graph of a READY step refers to and that is not the library's own is still there. */
 stepgraph_status sg__step_alive(const stepgraph_step *step);
 
-/* sg__layouts_check() for what a step cannot do otherwise: "be tuned". */
+/* sg__layouts_check() for what a step cannot do otherwise: "be tuned". First, whether the context is there. */
 stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what);
 
 /* Refuse what a callback of the step's verification or check is not to do: "be reset". */

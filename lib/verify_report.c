@@ -115,22 +115,40 @@ static bool is_fault(stepgraph_verify_kind kind)
     return kind <= STEPGRAPH_VERIFY_ONE_BY_ONE;
 }
 
+/* Room for one more: of as many as are kept a fault takes the place of one that is none. NULL: there is none; *status says why where that is a failure. */
+static stepgraph_verify_finding *room_for(stepgraph_verify *report, bool fault, stepgraph_status *status)
+{
+    size_t kept = (size_t)report->summary.kept, at = kept;
+    stepgraph_verify_finding *findings;
+
+    *status = STEPGRAPH_OK;
+    if (kept == SG__VERIFY_KEPT) {
+        while (fault && at > 0 && report->findings[at - 1].fault != 0)
+            at--;
+        return fault && at > 0 ? &report->findings[at - 1] : NULL;
+    }
+    findings = sg__room(report->findings, &report->room, kept + 1, 16, sizeof *findings);
+    if (findings == NULL) {
+        *status = STEPGRAPH_ERR_MEMORY;
+        return NULL;
+    }
+    report->findings = findings;
+    report->summary.kept++;
+    return &findings[kept];
+}
+
 stepgraph_status sg__verify_note(sg__verify *v, stepgraph_verify_kind kind, const sg__verify_place *place, const char *why)
 {
     stepgraph_verify *report = v->report;
     const stepgraph_step *step = v->step;
     uint32_t node = place->node != UINT32_MAX ? v->footprint->index[place->node] : UINT32_MAX;
-    stepgraph_verify_finding *f;
+    stepgraph_status status;
+    stepgraph_verify_finding *f = room_for(report, is_fault(kind), &status);
 
     report->summary.findings++;
     report->summary.faults += is_fault(kind);
-    if (report->summary.kept == SG__VERIFY_KEPT)
-        return STEPGRAPH_OK;
-    f = sg__room(report->findings, &report->room, (size_t)report->summary.kept + 1, 16, sizeof *f);
     if (f == NULL)
-        return STEPGRAPH_ERR_MEMORY;
-    report->findings = f;
-    f = &report->findings[report->summary.kept++];
+        return status;
     *f = (stepgraph_verify_finding)STEPGRAPH_VERIFY_FINDING_INIT;
     f->kind = kind;
     f->fault = is_fault(kind);

@@ -262,6 +262,7 @@ typedef enum stepgraph_drawing {
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, an unknown form, or the file cannot be written; the message says why.
  * @retval STEPGRAPH_ERR_STATE     The step is not READY, or not relaxed and #STEPGRAPH_DRAW_NEEDED is asked for.
  * @retval STEPGRAPH_ERR_REFUSED   The module of a kernel was unloaded since; it is named.
+ * @retval STEPGRAPH_ERR_LOST      The context is gone.
  *
  * @threads{handle} @capture{no} @waits{never} @since 0.1
  */

@@ -433,6 +433,43 @@ START_TEST(recording_that_allocates_has_one_executable)
 }
 END_TEST
 
+/* Nor can it be drawn: neither kernels nor nodes can be asked about any more. */
+START_TEST(step_of_a_context_that_is_gone_is_lost)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    struct unit_kernels of_other;
+    stepgraph_session *mine;
+    stepgraph_step *tuned;
+    CUcontext other, before;
+    stepgraph_pin *x;
+    CUdeviceptr p;
+    CUdevice device;
+    float v = 1;
+
+    unit_leaves_objects(1);
+    CU(CtxGetCurrent(&before));
+    CU(DeviceGet(&device, 0));
+    CU(CtxCreate(&other, 0, device));
+    kernels_load(&of_other);
+    config.context = other;
+    mine = session_make(&config);
+    x = pin_make(mine, STEPGRAPH_ROLE_STATE, 4, "x");
+    p = stepgraph_pin_address(x);
+    tuned = step_make(mine, "step", 0);
+    begin_recording(tuned);
+    launch((CUstream)stepgraph_session_stream(mine), of_other.inc, 1, (void *[]){&p, &v});
+    OK(stepgraph_step_end(tuned));
+    CU(CtxDestroy(other));
+    CU(CtxSetCurrent(before));
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_tune(tuned, 2), "context");
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_draw(tuned, STEPGRAPH_DRAW_JSON, "/dev/null"), "context");
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_relax(tuned, NULL, NULL), "context");
+    drop_step(tuned);
+    drop_pin(x);
+    drop_session(mine);
+}
+END_TEST
+
 START_TEST(bad_arguments_are_refused)
 {
     LONGER(stepgraph_tuning, 8) longer;
@@ -726,6 +763,7 @@ static Suite *make(void)
     add_controlled_loop_test(over, what_cannot_be_measured_is_replayed_without, 0, 3);
     add_controlled_loop_test(over, what_cannot_be_made_changes_nothing, 0, 6);
     tcase_add_test(over, recording_that_allocates_has_one_executable);
+    tcase_add_test(over, step_of_a_context_that_is_gone_is_lost);
     tcase_add_test(over, bad_arguments_are_refused);
     tcase_add_test(over, kernels_that_were_unloaded_are_named_and_replayed);
 

@@ -1006,6 +1006,43 @@ START_TEST(step_that_does_not_repeat_itself_is_not_comparable)
 }
 END_TEST
 
+/* More is unsteady than is kept, and what is found then is kept all the same. */
+START_TEST(fault_behind_a_thousand_unsteady_pins_is_told)
+{
+    enum { PINS = 1024 };
+    CUdeviceptr memory = device_make(4 * PINS), p = memory;
+    stepgraph_verify_finding found;
+    stepgraph_pin *table;
+    char name[16];
+
+    three();
+    for (CUdeviceptr i = 0; i < PINS; i++) {
+        snprintf(name, sizeof name, "pin %u", (unsigned)i);
+        pin_adopt(session, STEPGRAPH_ROLE_STATE, memory + 4 * i, 4, name);
+    }
+    table = table_of("table", stepgraph_pin_address(b) + 20, 0);
+    begin();
+    node(hidden("drift"), 1, (void *[]){&p});
+    declare(0, memory, 4, true);
+    for (uint64_t bytes = 4; bytes < 4 * PINS; bytes *= 2) {
+        CU(MemcpyDtoDAsync(memory + bytes, memory, bytes, stream));
+        next();
+        declare(0, memory + bytes, bytes, true);
+        declare(1, memory, bytes, false);
+    }
+    to_table(table, a);
+    end();
+    t.config.steps = 1;
+    verify();
+    VERDICT(STEPGRAPH_FAULTS_FOUND);
+    ck_assert_uint_gt(t.summary.findings, t.summary.kept);
+    ck_assert_uint_eq(of_kind(STEPGRAPH_VERIFY_HIDDEN_WRITE, &found), 1);
+    ck_assert_str_eq(found.memory, "state 'b'");
+    ck_assert_uint_eq(finding(0).fault, 1);
+    ck_assert_ptr_nonnull(strstr(stepgraph_verify_text(t.report), found.text));
+}
+END_TEST
+
 START_TEST(nodes_that_wait_for_their_like_are_not_run_alone)
 {
     stepgraph_verify_finding found;
@@ -1538,6 +1575,7 @@ static Suite *make(void)
     add_controlled_test(order, missing_edge_shows_in_replays_with_luck);
     tcase_add_test(order, nodes_that_do_something_else_alone_are_found);
     tcase_add_test(order, step_that_does_not_repeat_itself_is_not_comparable);
+    tcase_add_test(order, fault_behind_a_thousand_unsteady_pins_is_told);
     tcase_add_test(order, nodes_that_wait_for_their_like_are_not_run_alone);
     tcase_add_checked_fixture(public_calls, public_made, dropped);
     tcase_add_test(public_calls, pointer_table_is_found_and_a_barrier_helps);
