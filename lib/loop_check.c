@@ -178,19 +178,21 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
 {
     stepgraph_status status;
     char other[64];
+    bool beside;
 
     if (!loop->has_images)
         return STEPGRAPH_OK;
     status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
         return status;
-    if (escaped && sg__recording_in(loop->session->context_id, other, sizeof other))
+    beside = sg__recording_in(loop->session->context_id, other, sizeof other);
+    if (beside && escaped)
         status = sg__fail(STEPGRAPH_ERR_STATE,
                           "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
                           "break the recording of step '%s', in another session",
                           loop->name, (unsigned long long)loop->k, other);
     else
-        status = surely(loop, escaped ? put_back_escaped : put_back);
+        status = surely(loop, beside ? put_back : put_back_escaped);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;

@@ -1572,6 +1572,30 @@ START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
 }
 END_TEST
 
+/* And so that the recording does not come to be looked at. */
+static void train_escaping_and_breaking(uint64_t k)
+{
+    spin(elsewhere, k == 3 ? 30 : 0);
+    train_escaping(k);
+    if (turn.kind == STEPGRAPH_TURN_RECORD)
+        (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(k07_work_that_escapes_from_a_recording_that_breaks_is_undone)
+{
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(NULL);
+    for (uint64_t k = 0; k < 10; k++) {
+        take(k, train_escaping_and_breaking);
+        CU(StreamSynchronize(elsewhere));
+    }
+    ck_assert_float_eq(pin_float(weight), 10);
+    ck_assert_float_eq(pin_float(beside), 10);
+    RUNG(FRESH, BROKEN);
+}
+END_TEST
+
 /* Without a copy of the pins that launch cannot be undone, and the host must know. */
 START_TEST(work_that_escapes_and_cannot_be_undone_is_told)
 {
@@ -2820,6 +2844,7 @@ static Suite *make(void)
     add_controlled_loop_test(ladder, failures_of_long_ago_are_forgotten, 0, 2);
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
+    tcase_add_test(ladder, k07_work_that_escapes_from_a_recording_that_breaks_is_undone);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
     add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 4);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
