@@ -208,6 +208,13 @@ static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
     return start_run(loop, lane, STEPGRAPH_TURN_REHEARSAL);
 }
 
+/* The inputs of the lane's last step, in whichever way that was done, are not those of the next one. */
+static void ask_for_feeds(const sg__lane *lane, stepgraph_step *step)
+{
+    if (step->fed_before < lane->fed_before)
+        step->fed_before = lane->fed_before;
+}
+
 /* A step that is going to record. */
 static stepgraph_status record_on(stepgraph_loop *loop, sg__lane *lane, stepgraph_step *step)
 {
@@ -220,6 +227,7 @@ static stepgraph_status record_on(stepgraph_loop *loop, sg__lane *lane, stepgrap
     if (status == STEPGRAPH_OK && step == lane->step && lane->first != NULL)
         sg__step_pass_executable(lane->first, step);
     step->device_limit = sg__lane_room(loop, lane);
+    ask_for_feeds(lane, step);
     return status == STEPGRAPH_OK ? stepgraph_step_capture(step) : status;
 }
 
@@ -233,6 +241,7 @@ static stepgraph_status start_recording(stepgraph_loop *loop, sg__lane *lane, ui
         lane->step->again = true;
         lane->step->device_limit = sg__lane_room(loop, lane);
         status = sg__step_record_again(lane->step);
+        ask_for_feeds(lane, lane->step);
         return status == STEPGRAPH_OK ? stepgraph_step_capture(lane->step) : status;
     }
     lane->step->again = false;

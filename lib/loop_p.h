@@ -79,6 +79,7 @@ typedef struct sg__lane {
     uint64_t timed_until;    /* So many device times of replays are enough for it. */
     sg__series rerecord_us;  /* Host time of turns that record again. */
     uint64_t last_turn;      /* Number of its last turn. */
+    uint64_t fed_before;     /* The session's count of feeds when its last step was done. */
     uint64_t steps, replays; /* Done. */
     uint64_t rerecords;
     double first_us; /* Host time of the very first run, which enters no measurement; negative: none yet. */

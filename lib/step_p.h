@@ -117,6 +117,9 @@ stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *
 /* Refuse what a callback of the step's verification or check is not to do: "be reset". */
 stepgraph_status sg__step_idle(const stepgraph_step *step, const char *what);
 
+/* What was fed so far was used by a step: strict feeds have to be fed anew for the next replay. */
+void sg__step_use_feeds(stepgraph_step *step);
+
 /* Close the run in progress, if there is one, without measuring or counting it. */
 void sg__run_cancel(stepgraph_step *step);
 

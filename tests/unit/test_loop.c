@@ -2317,16 +2317,21 @@ END_TEST
 
 START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
 {
+    /* A replay like any other; the first one, behind the last check; behind a step that was launched; the first recording, and the second. */
+    static const uint64_t places[] = {20, 8, 20, 3, 4};
     stepgraph_loop_config config = config_with(0);
-    uint64_t forgotten = _i == 0 ? 20 : 8; /* A replay like any other, or the first one, behind the last check. */
+    uint64_t forgotten = places[_i];
     float want[N];
 
     without_loop(30, train, want);
     config.step_flags = STEPGRAPH_STEP_STRICT_FEEDS;
+    config.fresh_every = _i == 2 ? 19 : 0;
     loop_make(&config);
     go(0, forgotten, train);
     OK(stepgraph_loop_begin(loop, forgotten, &turn));
     ck_assert_int_eq(turn.feed, 1);
+    if (turn.run)
+        train(forgotten);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
     go(forgotten, 30, train);
     same_as(want);
@@ -2875,7 +2880,7 @@ static Suite *make(void)
     add_controlled_test(misuse, recording_that_could_not_begin_can_be_cancelled);
     tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
     tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);
-    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 2);
+    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 5);
     tcase_add_test(misuse, options_are_checked);
 
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
