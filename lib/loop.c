@@ -763,7 +763,7 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     if (looking && status == STEPGRAPH_OK)
         status = look_fails(loop, lane);
     if (loop->open == STEPGRAPH_TURN_REHEARSAL && status == STEPGRAPH_OK)
-        status = sg__loop_unrehearse(loop, true);
+        status = sg__loop_undo(loop, false);
     sg__loop_forget(loop);
     loop->open = 0;
     loop->unstarted = STEPGRAPH_OK;

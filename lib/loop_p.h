@@ -248,8 +248,8 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs 
 /* What a rehearsal did is undone. fed: inputs came after it had begun. */
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);
-/* After a recording that failed: whatever ran although it should have been recorded, on other streams, is undone, if an image was saved. escaped:
- * something did, for certain; of a recording that broke nobody knows. */
+/* After a recording that failed, whatever ran although it should have been recorded, on other streams, is undone, if an image was saved; and so is a
+ * rehearsal that is given up, forked streams and all. escaped: something did, for certain; of a recording that broke nobody knows. */
 stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
  * moved. */

@@ -1441,6 +1441,28 @@ START_TEST(rehearsal_leaves_no_trace_when_its_loop_is_destroyed)
 }
 END_TEST
 
+/* What is on a side stream that was not joined comes late. 1: the loop is destroyed. */
+START_TEST(rehearsal_that_is_given_up_waits_for_its_side_streams)
+{
+    CUstream aside = stream_make(CU_STREAM_NON_BLOCKING);
+
+    loop_make(STEPGRAPH_LOOP_RESTORE, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_REHEARSAL);
+    OK(stepgraph_step_fork(turn.step, aside, "aside"));
+    spin(aside, 30);
+    inc(aside, stepgraph_pin_address(w), 1);
+    if (_i == 0) {
+        OK(stepgraph_loop_cancel(loop));
+    } else {
+        stepgraph_loop_destroy(loop);
+        loop = NULL;
+    }
+    CU(StreamSynchronize(aside));
+    ck_assert(pin_float(w) == 0);
+}
+END_TEST
+
 /* ---- callbacks that fail --------------------------------------------------------------------------------------------- */
 
 static stepgraph_status fail_to_rewind(void *unused, uint64_t k)
@@ -1635,6 +1657,7 @@ static Suite *make(void)
     add_controlled_loop_test(tc, steps_in_any_order_leave_what_they_leave_without_a_loop, 0, 60);
     add_controlled_loop_test(tc, measuring_that_fails_leaves_no_step_done_twice, 0, 5);
     tcase_add_test(tc, rehearsal_leaves_no_trace_when_its_loop_is_destroyed);
+    tcase_add_loop_test(tc, rehearsal_that_is_given_up_waits_for_its_side_streams, 0, 2);
     tcase_add_test(tc, rewinding_that_fails_leaves_no_step_done_twice);
     add_controlled_loop_test(tc, two_recordings_decide_without_a_third, 0, 3);
     tcase_add_test(tc, checking_by_callbacks_drops_no_graph);
