@@ -281,8 +281,11 @@ static stepgraph_status put_back(sg__check *check, bool advance)
 {
     stepgraph_session *session = check->session;
     stepgraph_status status = STEPGRAPH_OK;
+    char other[64];
 
-    if (session->fed)
+    if (check->apart && !sg__recording_in(session->context_id, other, sizeof other))
+        status = sg__session_wait_all(session);
+    if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);
     if (status == STEPGRAPH_OK && advance && !check->last_valid)
         status = sg__check_fresh_again(check);

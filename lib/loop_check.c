@@ -136,9 +136,9 @@ static stepgraph_status put_back(stepgraph_loop *loop)
 /* The same after work of the step went to streams that nobody knows. */
 static stepgraph_status put_back_escaped(stepgraph_loop *loop)
 {
-    CUresult code = loop->session->driver->CtxSynchronize();
+    stepgraph_status status = sg__session_wait_all(loop->session);
 
-    return code == CUDA_SUCCESS ? put_back(loop) : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+    return status == STEPGRAPH_OK ? put_back(loop) : status;
 }
 
 static bool may_go_well(stepgraph_status status)
