@@ -549,7 +549,10 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     sg__error_get(&words);
     escaped = started && sg__step_escaped(step);
     half_done = escaped && !loop->has_images;
-    *status_out = sg__loop_undo(loop, escaped);
+    if (started)
+        *status_out = sg__loop_undo(loop, escaped);
+    else
+        sg__loop_forget(loop); /* The host was not asked to launch anything. */
     if (*status_out != STEPGRAPH_OK) {
         loop->open = 0;
         return false;
