@@ -196,7 +196,10 @@ static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t
     stepgraph_step *step;
     stepgraph_status status = sg__lane_step(loop, lane, SG__STEP_ITSELF, &step);
 
-    return status == STEPGRAPH_OK ? stepgraph_step_run_begin(step, run) : status;
+    if (status != STEPGRAPH_OK)
+        return status;
+    step->rehearses = kind == STEPGRAPH_TURN_REHEARSAL;
+    return stepgraph_step_run_begin(step, run);
 }
 
 static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)

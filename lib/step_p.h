@@ -79,6 +79,7 @@ struct stepgraph_step {
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
+    bool rehearses;       /* Its run will be undone. */
     bool in_loop;         /* Of what its audit finds, the loop says what matters. */
     uint64_t device_limit; /* What an executable may take; 0: no limit. */
     uint64_t instantiations, updates, updates_refused;

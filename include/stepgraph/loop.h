@@ -101,7 +101,7 @@ STEPGRAPH_API const char *stepgraph_why_name(uint32_t why);
 enum {
     /** Warm-up runs leave no trace: STATE and OUTPUT pins are put back after each of them, and step k is asked for again, so that the training has
      *  the same steps as without warm-up. Memory that no such pin covers is not put back, nor are FEED and CELL pins: a step that writes one, seen from the
-     *  second run on, ends with #STEPGRAPH_ERR_REFUSED. (Not so with adopted ones, which the host may fill at any time.) Without this flag warm-up runs are
+     *  second run on, ends with #STEPGRAPH_ERR_REFUSED. No STATE is made in such a run. (Not so with adopted ones, which the host may fill at any time.) Without this flag warm-up runs are
      *  the first steps of the training. Needs room for one copy of STATE and OUTPUT pins, and of FEED and CELL pins that are not adopted. */
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */

@@ -86,6 +86,13 @@ static void check_right(float right[MOST][2])
     }
 }
 
+static void run_beside(uint64_t k)
+{
+    (void)k;
+    add(w, 1);
+    add(out, 1);
+}
+
 static void loop_make(uint32_t flags, uint64_t check_every)
 {
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
@@ -812,6 +819,32 @@ START_TEST(pins_stay_while_they_are_in_a_snapshot)
 }
 END_TEST
 
+/* Such as moments that the first step makes: the copy that will be put back knows nothing of them. */
+START_TEST(states_are_not_made_in_a_run_that_is_undone)
+{
+    stepgraph_pin_config configs[] = {STEPGRAPH_PIN_CONFIG_INIT, STEPGRAPH_PIN_CONFIG_INIT};
+    stepgraph_pin *made[2];
+
+    configs[0].role = STEPGRAPH_ROLE_SCRATCH;
+    configs[1].role = STEPGRAPH_ROLE_STATE;
+    configs[0].bytes = configs[1].bytes = 4;
+    configs[0].name = "workspace";
+    configs[1].name = "moment";
+    act(NULL, run_beside, w, out);
+    loop_make(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    if (_i == 0) {
+        FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_create_many(session, 2, configs, made), "'moment'", "undone", "before");
+        OK(stepgraph_pin_create_many(session, 1, configs, made));
+        OK(stepgraph_pin_destroy(made[0]));
+        OK(stepgraph_loop_cancel(loop));
+    }
+    OK(stepgraph_pin_create_many(session, 2, configs, made));
+    OK(stepgraph_pin_destroy(made[0]));
+    OK(stepgraph_pin_destroy(made[1]));
+}
+END_TEST
+
 START_TEST(memory_that_is_gone_is_not_copied)
 {
     CUdeviceptr memory = device_make(1 << 16);
@@ -1221,13 +1254,6 @@ START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
     }
 }
 END_TEST
-
-static void run_beside(uint64_t k)
-{
-    (void)k;
-    add(w, 1);
-    add(out, 1);
-}
 
 /* To find out what it takes relaxed a step is run, and what that leaves is put back; where it cannot be, the turn says so. */
 START_TEST(relaxing_that_cannot_be_undone_is_told)
@@ -1642,6 +1668,7 @@ static Suite *make(void)
     tcase_add_loop_test(beside_turns, refused_turn_holds_no_pins, 0, 2);
     tcase_add_loop_test(beside_turns, inputs_of_another_step_are_left_alone, 0, 2);
     tcase_add_loop_test(tc, pins_stay_while_they_are_in_a_snapshot, 0, 2);
+    tcase_add_loop_test(tc, states_are_not_made_in_a_run_that_is_undone, 0, 2);
     tcase_add_test(tc, memory_that_is_gone_is_not_copied);
     tcase_add_loop_test(tc, host_that_launches_what_is_replayed_is_told, 0, 2);
     tcase_add_loop_test(tc, whatever_runs_a_graph_looks_at_its_memory_first, 0, 2);
