@@ -430,6 +430,47 @@ START_TEST(advancing_check_does_the_steps)
 }
 END_TEST
 
+/* The steps are done, or none is: whichever of the last callbacks fails. */
+static unsigned last_rewind, last_enqueue;
+static stepgraph_status rewind_or_fail(void *user, uint64_t k)
+{
+    return t.rewinds + 1 == last_rewind ? STEPGRAPH_ERR_UNSUPPORTED : rewind_to(user, k);
+}
+static stepgraph_status enqueue_or_fail(void *user, stepgraph_step *step, uint64_t k)
+{
+    return last_enqueue > 0 && t.enqueues + 1 >= last_enqueue && k == 12 ? STEPGRAPH_ERR_UNSUPPORTED : enqueue(user, step, k);
+}
+
+START_TEST(advancing_check_that_fails_at_its_end_does_no_step)
+{
+    float before[N], after[N];
+
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    t.config.flags = STEPGRAPH_CHECK_ADVANCE;
+    t.config.rewind = rewind_or_fail;
+    t.config.enqueue = enqueue_or_fail;
+    t.config.device_bytes = 2400; /* The last step has to be done once more. */
+    t.config.host_bytes = 1;
+    for (int round = 0; round < 2; round++) {
+        const unsigned enqueues = t.enqueues, rewinds = t.rewinds;
+        last_enqueue = round == 1 && _i == 0 ? enqueues : 0;
+        last_rewind = round == 1 && _i == 1 ? rewinds : 0;
+        t.enqueues = t.rewinds = 0;
+        if (round == 0) { /* To count them. */
+            checked_as(STEPGRAPH_IDENTICAL);
+            ck_assert_uint_eq(t.summary.every_step, 0);
+            put_bytes(stepgraph_pin_address(t.w), before, sizeof before);
+        }
+    }
+    FAILS(STEPGRAPH_ERR_UNSUPPORTED, stepgraph_check_run(t.step, &t.config, &t.check), _i == 0 ? "enqueue callback" : "rewind callback");
+    bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+    ck_assert_mem_eq(before, after, sizeof before);
+    ck_assert_uint_eq(step_stats(t.step).fresh_runs, 3); /* Those of the check that went well. */
+    ck_assert_uint_eq(t.counter_now, 10);
+}
+END_TEST
+
 START_TEST(advancing_past_a_wrong_graph_takes_the_right_step)
 {
     float expected[N], got[N], x[N];
@@ -2267,6 +2308,7 @@ static Suite *make(void)
     tcase_add_test(right, right_step_is_identical);
     tcase_add_test(right, check_leaves_no_trace);
     tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
+    tcase_add_loop_test(right, advancing_check_that_fails_at_its_end_does_no_step, 0, 2);
     tcase_add_loop_test(right, advancing_past_a_wrong_graph_takes_the_right_step, 1, 4);
     tcase_add_test(right, strict_feeds_are_no_obstacle);
     tcase_add_loop_test(right, input_that_is_not_fed_begins_as_it_was, 0, 2);
