@@ -621,7 +621,7 @@ static stepgraph_status end_look(stepgraph_loop *loop, sg__lane *lane, stepgraph
     stepgraph_status status = look != NULL ? stepgraph_step_end(look) : STEPGRAPH_OK;
     bool more;
 
-    if (status == STEPGRAPH_ERR_STATE)
+    if (look != NULL && stepgraph_step_state(look) == STEPGRAPH_STEP_CAPTURING) /* In another thread: the turn stays open. */
         return status;
     if (status == STEPGRAPH_OK && look != NULL)
         status = sg__lane_compare(loop, lane, look, &more);

@@ -1135,6 +1135,34 @@ START_TEST(failed_drain_ends_the_turn)
 }
 END_TEST
 
+/* Also where a step that is done was to be looked at once more. */
+START_TEST(failed_drain_ends_a_look)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_pin *made[] = {w, x, one, out, scratch};
+
+    config.drain = drain;
+    drain_fails = false;
+    for (unsigned i = 0; i < sizeof made / sizeof *made; i++)
+        drop_pin(made[i]);
+    reopen(&config);
+    w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    loop_make(0, 0);
+    for (uint64_t k = 0; k < 8; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                add(w, (float)(k + 1));
+            drain_fails = turn.kind == STEPGRAPH_TURN_LOOK;
+            OK(stepgraph_loop_end(loop, &turn));
+            drain_fails = false;
+        } while (turn.again);
+    ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_LOOK], 1);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_SCALAR);
+    ck_assert(pin_float(w) == 36);
+}
+END_TEST
+
 static stepgraph_status drop_in_rewind(void *unused, uint64_t k)
 {
     (void)unused;
@@ -1676,6 +1704,7 @@ static Suite *make(void)
     tcase_add_test(tc, recording_in_another_context_is_no_hindrance);
     add_controlled_test(tc, empty_graphs_are_not_tuned);
     tcase_add_test(tc, failed_drain_ends_the_turn);
+    tcase_add_test(tc, failed_drain_ends_a_look);
     tcase_add_test(tc, rewinding_drops_no_graph);
     add_controlled_loop_test(tc, call_that_fails_in_a_check_alters_no_state, 0, 7);
     add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 3);
