@@ -247,7 +247,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * End the turn: replay, or end the recording and run it, compare, check.
  *
  * Whatever stands against a replay is no error here: the step is asked for again, to be launched by the host, and the statistics and the log
- * say why. An error means that the step is not done; see the record for what to do.
+ * say why. An error means that the step is not done; see the record for what to do. Not so in a turn that checks with @c agree set: there the host's
+ * launches have done the step, but this rank can no longer follow the others, which have to go back to a checkpoint with it.
  *
  * @retval STEPGRAPH_OK            The step is enqueued, or @c again is set.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
