@@ -71,6 +71,7 @@ void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why,
         sg__step_pass_executable(lane->first, lane->step);
     drop_first(loop, lane);
     lane->refused = 0;
+    lane->rerecord_us = (sg__series){0}; /* The clock begins anew, too. */
     sg__lane_move(loop, lane, rerecord ? SG__PHASE_RERECORD : SG__PHASE_FRESH, why, words);
     if (rerecord)
         return;

@@ -2555,6 +2555,22 @@ START_TEST(k26_slower_than_launching_goes_back_to_launching)
 }
 END_TEST
 
+/* What the clock has said is forgotten with the rest, and it is asked again. */
+START_TEST(k26_clock_is_asked_again_after_a_drop)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+
+    loop_make(&config);
+    go(0, 60, slow_to_record);
+    RUNG(FRESH, CLOCK);
+    OK(stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL));
+    go(60, 120, slow_to_record);
+    RUNG(FRESH, CLOCK);
+    ck_assert_uint_ge(stats_now().turns[STEPGRAPH_TURN_RERECORD], 32);
+    ck_assert_float_eq(pin_float(weight), 120);
+}
+END_TEST
+
 START_TEST(faster_than_launching_stays)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
@@ -2890,6 +2906,7 @@ static Suite *make(void)
     tcase_add_test(reports, trace_shows_the_device_at_one_thing_at_a_time);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
     tcase_add_loop_test(reports, k26_slower_than_launching_goes_back_to_launching, 0, 2);
+    tcase_add_test(reports, k26_clock_is_asked_again_after_a_drop);
     tcase_add_test(reports, faster_than_launching_stays);
     tcase_add_loop_test(reports, measuring_waits_for_nothing, 0, 2);
     tcase_add_test(reports, verdict_waits_for_nothing);
