@@ -1789,6 +1789,7 @@ START_TEST(checked_step_is_no_run_of_another_ones_output)
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
     checked_as(STEPGRAPH_IDENTICAL);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
+    stepgraph_check_destroy(t.check);
     t.config.flags |= STEPGRAPH_CHECK_ADVANCE;
     checked_as(STEPGRAPH_IDENTICAL);
     OK(stepgraph_pin_read(t.loss, &loss, sizeof loss));
