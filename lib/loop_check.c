@@ -141,7 +141,7 @@ static stepgraph_status put_back_escaped(stepgraph_loop *loop)
     return status == STEPGRAPH_OK ? put_back(loop) : status;
 }
 
-static bool may_go_well(stepgraph_status status)
+static bool worth_another_try(stepgraph_status status)
 {
     return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST;
 }
@@ -151,14 +151,14 @@ static stepgraph_status surely(stepgraph_loop *loop, stepgraph_status (*undo)(st
 {
     stepgraph_status status = undo(loop);
 
-    return may_go_well(status) ? undo(loop) : status;
+    return worth_another_try(status) ? undo(loop) : status;
 }
 
 static stepgraph_status enter_surely(stepgraph_loop *loop)
 {
     stepgraph_status status = sg__enter(loop->session);
 
-    return may_go_well(status) ? sg__enter(loop->session) : status;
+    return worth_another_try(status) ? sg__enter(loop->session) : status;
 }
 
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
