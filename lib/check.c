@@ -281,8 +281,11 @@ static stepgraph_status put_back(sg__check *check, bool advance)
 {
     stepgraph_session *session = check->session;
     stepgraph_status status = STEPGRAPH_OK;
+    char other[64];
 
-    if (session->fed)
+    if (check->apart && !sg__recording_in(session->context_id, other, sizeof other))
+        status = sg__session_wait_all(session);
+    if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);
     if (status == STEPGRAPH_OK && advance && !check->last_valid)
         status = sg__check_fresh_again(check);
@@ -330,6 +333,18 @@ static stepgraph_status run(sg__check *check)
     return status;
 }
 
+/* Pins, feeds and what the host keeps. What a check did must not stay for a call that fails once. */
+static stepgraph_status go_back(sg__check *check, bool advance)
+{
+    stepgraph_status status = sg__session_alive(check->session);
+
+    if (status == STEPGRAPH_OK)
+        status = put_back(check, advance);
+    if (status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST && !check->outside)
+        status = put_back(check, advance);
+    return status == STEPGRAPH_OK ? sg__check_rewind(check, check->config.first + (advance ? check->steps : 0)) : status;
+}
+
 /* Put everything back whatever happened, keeping the words of what did. */
 static stepgraph_status finish(sg__check *check, stepgraph_status status)
 {
@@ -338,20 +353,18 @@ static stepgraph_status finish(sg__check *check, stepgraph_status status)
     stepgraph_error_info why;
 
     sg__error_get(&why);
-    if (!check->stuck && !check->outside) {
-        back = sg__session_alive(check->session);
-        if (back == STEPGRAPH_OK)
-            back = put_back(check, advance);
-        if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST && !check->outside) /* What a check did must not stay for a call that fails once. */
-            back = put_back(check, advance);
-        if (back == STEPGRAPH_OK)
-            back = sg__check_rewind(check, check->config.first + (advance ? check->steps : 0));
+    if (!check->stuck && !check->outside)
+        back = go_back(check, advance);
+    if (back != STEPGRAPH_OK && advance && !check->outside) { /* An error means that no step is done. */
+        sg__error_get(&why);
+        (void)go_back(check, false);
+        (void)sg__error_set(&why);
     }
     put_back_counts(check, advance && back == STEPGRAPH_OK);
     if (status != STEPGRAPH_OK)
         return sg__error_set(&why);
     /* After a fault on the device nothing can be put back, and the report says what happened. */
-    return check->failed ? STEPGRAPH_OK : back;
+    return check->failed && back == STEPGRAPH_ERR_LOST ? STEPGRAPH_OK : back;
 }
 
 stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check_config *given, stepgraph_check **check_out)

@@ -294,10 +294,10 @@ stepgraph_status sg__check_launches(sg__check *check, uint32_t i)
         stepgraph_error_info why;
         sg__error_get(&why);
         (void)stepgraph_step_run_end(step);
-        sg__run_cancel(step);
-        return sg__error_set(&why);
+        (void)sg__error_set(&why);
     }
     if (status != STEPGRAPH_OK) {
+        check->apart = sg__step_unjoined(step) != NULL;
         sg__run_cancel(step);
         return status;
     }

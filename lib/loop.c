@@ -200,7 +200,10 @@ static stepgraph_status start_run(stepgraph_loop *loop, sg__lane *lane, uint32_t
     stepgraph_step *step;
     stepgraph_status status = sg__lane_step(loop, lane, SG__STEP_ITSELF, &step);
 
-    return status == STEPGRAPH_OK ? stepgraph_step_run_begin(step, run) : status;
+    if (status != STEPGRAPH_OK)
+        return status;
+    step->rehearses = kind == STEPGRAPH_TURN_REHEARSAL;
+    return stepgraph_step_run_begin(step, run);
 }
 
 static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
@@ -210,6 +213,13 @@ static stepgraph_status start_rehearsal(stepgraph_loop *loop, sg__lane *lane)
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "loop '%s': warm-up runs cannot be undone, since a copy of the pins cannot be made: ", loop->name);
     return start_run(loop, lane, STEPGRAPH_TURN_REHEARSAL);
+}
+
+/* The inputs of the lane's last step, in whichever way that was done, are not those of the next one. */
+static void ask_for_feeds(const sg__lane *lane, stepgraph_step *step)
+{
+    if (step->fed_before < lane->fed_before)
+        step->fed_before = lane->fed_before;
 }
 
 /* A step that is going to record. */
@@ -224,6 +234,7 @@ static stepgraph_status record_on(stepgraph_loop *loop, sg__lane *lane, stepgrap
     if (status == STEPGRAPH_OK && step == lane->step && lane->first != NULL)
         sg__step_pass_executable(lane->first, step);
     step->device_limit = sg__lane_room(loop, lane);
+    ask_for_feeds(lane, step);
     return status == STEPGRAPH_OK ? stepgraph_step_capture(step) : status;
 }
 
@@ -237,6 +248,7 @@ static stepgraph_status start_recording(stepgraph_loop *loop, sg__lane *lane, ui
         lane->step->again = true;
         lane->step->device_limit = sg__lane_room(loop, lane);
         status = sg__step_record_again(lane->step);
+        ask_for_feeds(lane, lane->step);
         return status == STEPGRAPH_OK ? stepgraph_step_capture(lane->step) : status;
     }
     lane->step->again = false;
@@ -509,8 +521,7 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
                           stepgraph_status *status_out)
 {
     stepgraph_status status = loop->unstarted;
-    bool started = status == STEPGRAPH_OK, half_done;
-    sg__escape escape;
+    bool started = status == STEPGRAPH_OK, escaped, half_done;
     uint32_t why = STEPGRAPH_WHY_NONE;
     stepgraph_error_info words;
 
@@ -543,9 +554,12 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     if (started && status == STEPGRAPH_ERR_REFUSED)
         sg__lane_keep_audit(lane, step);
     sg__error_get(&words);
-    escape = started ? sg__step_escaped(step) : SG__STAYED;
-    half_done = escape == SG__ESCAPED && !loop->has_images;
-    *status_out = sg__loop_undo(loop, escape);
+    escaped = started && sg__step_escaped(step);
+    half_done = escaped && !loop->has_images;
+    if (started)
+        *status_out = sg__loop_undo(loop, escaped);
+    else
+        sg__loop_forget(loop); /* The host was not asked to launch anything. */
     if (*status_out != STEPGRAPH_OK) {
         loop->open = 0;
         return false;
@@ -611,7 +625,7 @@ static stepgraph_status end_look(stepgraph_loop *loop, sg__lane *lane, stepgraph
     stepgraph_status status = look != NULL ? stepgraph_step_end(look) : STEPGRAPH_OK;
     bool more;
 
-    if (status == STEPGRAPH_ERR_STATE)
+    if (look != NULL && stepgraph_step_state(look) == STEPGRAPH_STEP_CAPTURING) /* In another thread: the turn stays open. */
         return status;
     if (status == STEPGRAPH_OK && look != NULL)
         status = sg__lane_compare(loop, lane, look, &more);
@@ -759,7 +773,7 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     if (looking && status == STEPGRAPH_OK)
         status = look_fails(loop, lane);
     if (loop->open == STEPGRAPH_TURN_REHEARSAL && status == STEPGRAPH_OK)
-        status = sg__loop_unrehearse(loop, true);
+        status = sg__loop_undo(loop, false);
     sg__loop_forget(loop);
     loop->open = 0;
     loop->unstarted = STEPGRAPH_OK;

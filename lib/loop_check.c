@@ -136,12 +136,12 @@ static stepgraph_status put_back(stepgraph_loop *loop)
 /* The same after work of the step went to streams that nobody knows. */
 static stepgraph_status put_back_escaped(stepgraph_loop *loop)
 {
-    CUresult code = loop->session->driver->CtxSynchronize();
+    stepgraph_status status = sg__session_wait_all(loop->session);
 
-    return code == CUDA_SUCCESS ? put_back(loop) : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
+    return status == STEPGRAPH_OK ? put_back(loop) : status;
 }
 
-static bool may_go_well(stepgraph_status status)
+static bool worth_another_try(stepgraph_status status)
 {
     return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST;
 }
@@ -151,14 +151,14 @@ static stepgraph_status surely(stepgraph_loop *loop, stepgraph_status (*undo)(st
 {
     stepgraph_status status = undo(loop);
 
-    return may_go_well(status) ? undo(loop) : status;
+    return worth_another_try(status) ? undo(loop) : status;
 }
 
 static stepgraph_status enter_surely(stepgraph_loop *loop)
 {
     stepgraph_status status = sg__enter(loop->session);
 
-    return may_go_well(status) ? sg__enter(loop->session) : status;
+    return worth_another_try(status) ? sg__enter(loop->session) : status;
 }
 
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
@@ -174,25 +174,25 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
     return back != STEPGRAPH_OK ? back : status;
 }
 
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, sg__escape escape)
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
 {
     stepgraph_status status;
-    bool elsewhere;
     char other[64];
+    bool beside;
 
     if (!loop->has_images)
         return STEPGRAPH_OK;
     status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
         return status;
-    elsewhere = escape != SG__STAYED && sg__recording_in(loop->session->context_id, other, sizeof other);
-    if (escape == SG__ESCAPED && elsewhere)
+    beside = sg__recording_in(loop->session->context_id, other, sizeof other);
+    if (beside && escaped)
         status = sg__fail(STEPGRAPH_ERR_STATE,
                           "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
                           "break the recording of step '%s', in another session",
                           loop->name, (unsigned long long)loop->k, other);
     else
-        status = surely(loop, escape == SG__STAYED || elsewhere ? put_back : put_back_escaped);
+        status = surely(loop, beside ? put_back : put_back_escaped);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status;

@@ -167,16 +167,6 @@ static bool has_doubtful(const sg__guards *guards)
     return guards->n > guards->first || guards->n_host > 0;
 }
 
-/* All streams of the host's may have work on that memory. */
-static stepgraph_status wait_for_all_streams(const stepgraph_loop *loop)
-{
-    CUstreamCaptureMode before = sg__relax(loop->session);
-    CUresult code = loop->session->driver->CtxSynchronize();
-
-    sg__unrelax(loop->session, before);
-    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(loop->session->driver, "cuCtxSynchronize", code);
-}
-
 stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, sg__disturbance *disturbance)
 {
     sg__guards *guards = &loop->guards;
@@ -191,7 +181,7 @@ stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, s
     if (status == STEPGRAPH_OK && sg__recording_in(loop->session->context_id, disturbance->recording, sizeof disturbance->recording))
         return STEPGRAPH_OK;
     if (status == STEPGRAPH_OK)
-        status = wait_for_all_streams(loop);
+        status = sg__session_wait_all(loop->session);
     if (status != STEPGRAPH_OK)
         return status;
     for (size_t i = 0; i < guards->n_host && disturbance->changed == 0; i++) {
@@ -261,7 +251,7 @@ stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane)
     /* What cannot be waited for is not saved, and the check will be put off. */
     guards->late = lane->suspected && sg__recording_in(loop->session->context_id, guards->recording, sizeof guards->recording);
     if (status == STEPGRAPH_OK && lane->suspected && !guards->late)
-        status = wait_for_all_streams(loop);
+        status = sg__session_wait_all(loop->session);
     if (status == STEPGRAPH_OK && !guards->late)
         status = add_doubtful(loop, lane);
     if (status == STEPGRAPH_OK && guards->n > guards->first) {

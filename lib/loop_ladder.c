@@ -71,6 +71,7 @@ void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why,
         sg__step_pass_executable(lane->first, lane->step);
     drop_first(loop, lane);
     lane->refused = 0;
+    lane->rerecord_us = (sg__series){0}; /* The clock begins anew, too. */
     sg__lane_move(loop, lane, rerecord ? SG__PHASE_RERECORD : SG__PHASE_FRESH, why, words);
     if (rerecord)
         return;
@@ -119,14 +120,12 @@ static void keep_audit(sg__lane *lane, stepgraph_audit *audit)
     lane->audit = audit;
 }
 
-sg__escape sg__step_escaped(const stepgraph_step *step)
+bool sg__step_escaped(const stepgraph_step *step)
 {
-    if (step->audit == NULL)
-        return SG__MAY_HAVE_ESCAPED;
-    for (uint64_t i = 0; i < step->audit->summary.kept; i++)
+    for (uint64_t i = 0; step->audit != NULL && i < step->audit->summary.kept; i++)
         if (sg__audit_at(step->audit, i)->kind == STEPGRAPH_FINDING_ESCAPED)
-            return SG__ESCAPED;
-    return SG__STAYED;
+            return true;
+    return false;
 }
 
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step)

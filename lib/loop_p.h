@@ -79,6 +79,7 @@ typedef struct sg__lane {
     uint64_t timed_until;    /* So many device times of replays are enough for it. */
     sg__series rerecord_us;  /* Host time of turns that record again. */
     uint64_t last_turn;      /* Number of its last turn. */
+    uint64_t fed_before;     /* The session's count of feeds when its last step was done. */
     uint64_t steps, replays; /* Done. */
     uint64_t rerecords;
     double first_us; /* Host time of the very first run, which enters no measurement; negative: none yet. */
@@ -218,9 +219,8 @@ void sg__lane_move_down(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why,
 void sg__lane_stays_fresh(stepgraph_loop *loop, sg__lane *lane, stepgraph_why why, const char *words);
 /* Why a step could not be recorded, from the status of its end. */
 stepgraph_why sg__why_failed(stepgraph_status status);
-/* Whether work of a step was not recorded, and so ran; only an audit tells. */
-typedef enum sg__escape { SG__STAYED, SG__MAY_HAVE_ESCAPED, SG__ESCAPED } sg__escape;
-sg__escape sg__step_escaped(const stepgraph_step *step);
+/* Whether the audit of a step found work that was not recorded, and so ran. */
+bool sg__step_escaped(const stepgraph_step *step);
 /* What the audit of a recording found, to be read by the host. */
 void sg__lane_keep_audit(sg__lane *lane, const stepgraph_step *step);
 /* The second recording was run, or a third was made: compare, and move on. again: the third; NULL: none yet; the second once more: there will be none.
@@ -248,9 +248,9 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs 
 /* What a rehearsal did is undone. fed: inputs came after it had begun. */
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);
-/* After a recording that failed: whatever ran although it should have been recorded is undone, if an image was saved. What escaped did so to other
- * streams. */
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, sg__escape escape);
+/* After a recording that failed, whatever ran although it should have been recorded, on other streams, is undone, if an image was saved; and so is a
+ * rehearsal that is given up, forked streams and all. escaped: something did, for certain; of a recording that broke nobody knows. */
+stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
  * moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);

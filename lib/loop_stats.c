@@ -67,6 +67,9 @@ void sg__loop_count(stepgraph_loop *loop, sg__lane *lane, uint32_t kind, uint32_
         return;
     loop->stats.steps++;
     lane->steps++;
+    lane->fed_before = loop->session->pin_stats.feeds;
+    if (lane->step != NULL && (lane->step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
+        sg__step_use_feeds(lane->step);
     lane->replays += kind == STEPGRAPH_TURN_REPLAY ? 1 : 0;
     lane->rerecords += kind == STEPGRAPH_TURN_RERECORD ? 1 : 0;
     if (why != STEPGRAPH_WHY_NONE)

@@ -293,6 +293,18 @@ static void unregister(stepgraph_pin *pin)
     }
 }
 
+/* Snapshots that will be put back know nothing of pins that are made meanwhile. */
+static stepgraph_status check_moment(const stepgraph_session *session, const sg__pin_group *group)
+{
+    if (session->checking)
+        return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' cannot be made in a callback of a check, whose snapshots know nothing of it: make it before", group->pins[0].name);
+    for (size_t i = 0; session->running != NULL && session->running->rehearses && i < group->n; i++)
+        if (group->pins[i].role == STEPGRAPH_ROLE_STATE)
+            return sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' cannot be made in a warm-up run that will be undone, which could not put it back: make it before the run",
+                            group->pins[i].name);
+    return STEPGRAPH_OK;
+}
+
 stepgraph_status stepgraph_pin_create_many(stepgraph_session *session, size_t n, const stepgraph_pin_config *configs, stepgraph_pin **pins_out)
 {
     stepgraph_status status;
@@ -307,8 +319,8 @@ stepgraph_status stepgraph_pin_create_many(stepgraph_session *session, size_t n,
     if (status != STEPGRAPH_OK)
         return status;
     status = sg__not_capturing(session, "a pin cannot be made");
-    if (status == STEPGRAPH_OK && session->checking)
-        status = sg__fail(STEPGRAPH_ERR_STATE, "pin '%s' cannot be made in a callback of a check, whose snapshots know nothing of it: make it before", group->pins[0].name);
+    if (status == STEPGRAPH_OK)
+        status = check_moment(session, group);
     if (status == STEPGRAPH_OK)
         status = name_pins(session, group);
     if (status == STEPGRAPH_OK)

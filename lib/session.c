@@ -204,6 +204,15 @@ stepgraph_status sg__session_wait(stepgraph_session *session)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuStreamSynchronize", code);
 }
 
+stepgraph_status sg__session_wait_all(stepgraph_session *session)
+{
+    CUstreamCaptureMode before = sg__relax(session);
+    CUresult code = session->driver->CtxSynchronize();
+
+    sg__unrelax(session, before);
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuCtxSynchronize", code);
+}
+
 stepgraph_status sg__device_left(const stepgraph_session *session, uint64_t *bytes)
 {
     size_t left = 0, total = 0;

@@ -104,7 +104,8 @@ stepgraph_status stepgraph_step_fork(stepgraph_step *step, struct CUstream_st *s
     side = find(step, stream);
     if (side != NULL && side->open)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "step '%s': stream '%s' is forked already; join it first", step->name, side->name);
-    copy = strdup(name != NULL ? name : "side stream");
+    name = name != NULL ? name : "side stream";
+    copy = strdup(name);
     if (copy == NULL)
         return sg__fail_memory("host", strlen(name) + 1);
 

@@ -538,6 +538,8 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
     if (status == STEPGRAPH_OK) {
         stages->open = kind;
         session->running = step;
+        if (kind != SG__RUN_CHECK && (step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
+            sg__step_use_feeds(step);
     }
     sg__leave(session);
     return sg__log_failure(session, status);

@@ -490,7 +490,7 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
 
 /* ---- replay ------------------------------------------------------------------------------------------------------ */
 
-/* Every FEED that the graph uses has been fed since the last replay. */
+/* Every FEED that the graph uses has been fed since the last replay, and the last run. */
 static stepgraph_status check_feeds(const stepgraph_step *step)
 {
     char since[64] = "for the step that was recorded";
@@ -505,7 +505,7 @@ static stepgraph_status check_feeds(const stepgraph_step *step)
                             "means does not count",
                             step->name, pin->name);
         if (!step->not_run)
-            snprintf(since, sizeof since, "since replay %llu", (unsigned long long)step->stats.replays);
+            snprintf(since, sizeof since, "since replay %llu, nor since a run after it", (unsigned long long)step->stats.replays);
         return sg__fail(STEPGRAPH_ERR_REFUSED,
                         "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
                         "each replay",
@@ -514,7 +514,7 @@ static stepgraph_status check_feeds(const stepgraph_step *step)
     return STEPGRAPH_OK;
 }
 
-static void note_feeds(stepgraph_step *step)
+void sg__step_use_feeds(stepgraph_step *step)
 {
     for (size_t i = 0; i < step->n_used; i++)
         step->used_feeds[i] = step->used[i]->feeds;
@@ -639,7 +639,7 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
         return sg__step_fail(step, status);
     }
     if ((step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
-        note_feeds(step);
+        sg__step_use_feeds(step);
     sg__count_own(session, STEPGRAPH_KIND_GRAPH, 1);
     step->stats.replays++;
     step->ran_at = session->recordings;

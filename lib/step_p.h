@@ -79,6 +79,7 @@ struct stepgraph_step {
     CUgraphExec spare;    /* Of an earlier recording, to be updated in place by the next; NULL: none. */
     bool rewritten;       /* The one or the other was made from a graph in which sets were replaced. */
     bool again;           /* It is recorded again and again, so changes of its state are no news. */
+    bool rehearses;       /* Its run will be undone. */
     bool in_loop;         /* Of what its audit finds, the loop says what matters; words name the loop's calls. */
     uint64_t device_limit; /* What an executable may take; 0: no limit. */
     uint64_t instantiations, updates, updates_refused;
@@ -120,6 +121,9 @@ stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *
 
 /* Refuse what a callback of the step's verification or check is not to do: "be reset". */
 stepgraph_status sg__step_idle(const stepgraph_step *step, const char *what);
+
+/* What was fed so far was used by a step: strict feeds have to be fed anew for the next replay. */
+void sg__step_use_feeds(stepgraph_step *step);
 
 /* Close the run in progress, if there is one, without measuring or counting it. */
 void sg__run_cancel(stepgraph_step *step);

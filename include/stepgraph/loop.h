@@ -101,8 +101,8 @@ STEPGRAPH_API const char *stepgraph_why_name(uint32_t why);
 enum {
     /** Warm-up runs leave no trace: STATE and OUTPUT pins are put back after each of them, and step k is asked for again, so that the training has
      *  the same steps as without warm-up. Memory that no such pin covers is not put back, blocks of arenas included, nor are FEED and CELL pins: a
-     *  step that writes one of these, seen from the second run on, ends with #STEPGRAPH_ERR_REFUSED. (Not so with adopted ones, which the host may fill at any time.) Without this flag warm-up runs are
-     *  the first steps of the training. Needs room for one copy of STATE and OUTPUT pins, and of FEED and CELL pins that are not adopted. */
+     *  step that writes one of these, seen from the second run on, ends with #STEPGRAPH_ERR_REFUSED. (Not so with adopted ones, which the
+     *  host may fill at any time.) No STATE is made in such a run. Without this flag warm-up runs are the first steps of the training. Needs room for one copy of STATE and OUTPUT pins, and of FEED and CELL pins that are not adopted. */
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */
     STEPGRAPH_LOOP_NO_CHECK = 1u << 1,
@@ -248,7 +248,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * End the turn: replay, or end the recording and run it, compare, check.
  *
  * Whatever stands against a replay is no error here: the step is asked for again, to be launched by the host, and the statistics and the log
- * say why. An error means that the step is not done; see the record for what to do.
+ * say why. An error means that the step is not done; see the record for what to do. Not so in a turn that checks with @c agree set: there the host's
+ * launches have done the step, but this rank can no longer follow the others, which have to go back to a checkpoint with it.
  *
  * @retval STEPGRAPH_OK            The step is enqueued, or @c again is set.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.

@@ -82,7 +82,8 @@ typedef struct stepgraph_pin_config {
  *                                 is named).
  * @retval STEPGRAPH_ERR_ABI       @p config sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory.
- * @retval STEPGRAPH_ERR_STATE     A step is recording, or this is a callback of stepgraph_check_run(): pins are made before.
+ * @retval STEPGRAPH_ERR_STATE     A step is recording, or this is a callback of stepgraph_check_run(), or a STATE in a warm-up run that will be undone
+ *                                 (#STEPGRAPH_LOOP_RESTORE): pins are made before.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */
@@ -104,7 +105,8 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_create(stepgraph_session *session, 
  * @retval STEPGRAPH_ERR_ARGUMENT  As for stepgraph_pin_create(); the first pin that cannot be made is named. None was made.
  * @retval STEPGRAPH_ERR_ABI       One of @p configs sets a field that this library is too old for.
  * @retval STEPGRAPH_ERR_MEMORY    Not enough device memory. None was made.
- * @retval STEPGRAPH_ERR_STATE     A step is recording, or this is a callback of stepgraph_check_run(): pins are made before.
+ * @retval STEPGRAPH_ERR_STATE     A step is recording, or this is a callback of stepgraph_check_run(), or a STATE in a warm-up run that will be undone
+ *                                 (#STEPGRAPH_LOOP_RESTORE): pins are made before.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */

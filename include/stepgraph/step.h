@@ -53,7 +53,7 @@ enum {
     /** Let a recording pass that holds fewer kernels than were counted. Refused by default: the missing ones went to another stream
      *  and would not be replayed. */
     STEPGRAPH_STEP_ALLOW_ESCAPED = 1u << 3,
-    /** Refuse a replay when a FEED that the graph uses was not fed since the last one. */
+    /** Refuse a replay when a FEED that the graph uses was not fed since the last one, or since a run of the step began that came after it. */
     STEPGRAPH_STEP_STRICT_FEEDS = 1u << 4,
     /** Measure from the start; see stepgraph_step_set_timing(). */
     STEPGRAPH_STEP_TIMING = 1u << 5,

@@ -433,6 +433,47 @@ START_TEST(advancing_check_does_the_steps)
 }
 END_TEST
 
+/* The steps are done, or none is: whichever of the last callbacks fails. */
+static unsigned last_rewind, last_enqueue;
+static stepgraph_status rewind_or_fail(void *user, uint64_t k)
+{
+    return t.rewinds + 1 == last_rewind ? STEPGRAPH_ERR_UNSUPPORTED : rewind_to(user, k);
+}
+static stepgraph_status enqueue_or_fail(void *user, stepgraph_step *step, uint64_t k)
+{
+    return last_enqueue > 0 && t.enqueues + 1 >= last_enqueue && k == 12 ? STEPGRAPH_ERR_UNSUPPORTED : enqueue(user, step, k);
+}
+
+START_TEST(advancing_check_that_fails_at_its_end_does_no_step)
+{
+    float before[N], after[N];
+
+    recorded();
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    t.config.flags = STEPGRAPH_CHECK_ADVANCE;
+    t.config.rewind = rewind_or_fail;
+    t.config.enqueue = enqueue_or_fail;
+    t.config.device_bytes = 2400; /* The last step has to be done once more. */
+    t.config.host_bytes = 1;
+    for (int round = 0; round < 2; round++) {
+        const unsigned enqueues = t.enqueues, rewinds = t.rewinds;
+        last_enqueue = round == 1 && _i == 0 ? enqueues : 0;
+        last_rewind = round == 1 && _i == 1 ? rewinds : 0;
+        t.enqueues = t.rewinds = 0;
+        if (round == 0) { /* To count them. */
+            checked_as(STEPGRAPH_IDENTICAL);
+            ck_assert_uint_eq(t.summary.every_step, 0);
+            put_bytes(stepgraph_pin_address(t.w), before, sizeof before);
+        }
+    }
+    FAILS(STEPGRAPH_ERR_UNSUPPORTED, stepgraph_check_run(t.step, &t.config, &t.check), _i == 0 ? "enqueue callback" : "rewind callback");
+    bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+    ck_assert_mem_eq(before, after, sizeof before);
+    ck_assert_uint_eq(step_stats(t.step).fresh_runs, 3); /* Those of the check that went well. */
+    ck_assert_uint_eq(t.counter_now, 10);
+}
+END_TEST
+
 START_TEST(advancing_past_a_wrong_graph_takes_the_right_step)
 {
     float expected[N], got[N], x[N];
@@ -1623,6 +1664,36 @@ START_TEST(callback_that_fails_is_passed_on)
 }
 END_TEST
 
+/* Nor does work on a side stream that was not joined come after the pins were put back. 1: the callback itself goes well. */
+static CUstream aside;
+static stepgraph_status enqueue_aside(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = enqueue(user, step, k);
+
+    OK(stepgraph_step_fork(step, aside, "aside"));
+    spin(aside, 30);
+    inc(aside, stepgraph_pin_address(t.w), 1);
+    return status == STEPGRAPH_OK && t.fails == 0 ? STEPGRAPH_ERR_UNSUPPORTED : status;
+}
+
+START_TEST(side_stream_that_is_not_joined_is_waited_for)
+{
+    float before[N], after[N];
+
+    recorded();
+    aside = stream_make(CU_STREAM_NON_BLOCKING);
+    bytes_at(stepgraph_pin_address(t.w), before, sizeof before);
+    t.config.enqueue = enqueue_aside;
+    t.fails = _i; /* A step that is not checked. */
+    FAILS(_i == 0 ? STEPGRAPH_ERR_UNSUPPORTED : STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &t.config, &t.check), _i == 0 ? "enqueue callback" : "aside");
+    CU(StreamSynchronize(aside));
+    bytes_at(stepgraph_pin_address(t.w), after, sizeof after);
+    ck_assert_mem_eq(before, after, sizeof before);
+    t.config.enqueue = enqueue;
+    checked_as(STEPGRAPH_IDENTICAL);
+}
+END_TEST
+
 START_TEST(bad_calls_are_refused)
 {
     stepgraph_step *fresh = step_make(session, "fresh", 0);
@@ -1733,6 +1804,7 @@ START_TEST(checked_step_is_no_run_of_another_ones_output)
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
     checked_as(STEPGRAPH_IDENTICAL);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
+    stepgraph_check_destroy(t.check);
     t.config.flags |= STEPGRAPH_CHECK_ADVANCE;
     checked_as(STEPGRAPH_IDENTICAL);
     OK(stepgraph_pin_read(t.loss, &loss, sizeof loss));
@@ -2252,6 +2324,7 @@ static Suite *make(void)
     tcase_add_test(right, right_step_is_identical);
     tcase_add_test(right, check_leaves_no_trace);
     tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
+    tcase_add_loop_test(right, advancing_check_that_fails_at_its_end_does_no_step, 0, 2);
     tcase_add_loop_test(right, advancing_past_a_wrong_graph_takes_the_right_step, 1, 4);
     tcase_add_test(right, strict_feeds_are_no_obstacle);
     tcase_add_loop_test(right, input_that_is_not_fed_begins_as_it_was, 0, 2);
@@ -2318,6 +2391,7 @@ static Suite *make(void)
     tcase_add_loop_test(room, large_states_travel_through_windows, 0, 2);
     tcase_add_loop_test(room, byte_that_differs_is_found_in_whichever_window, 0, 8);
     tcase_add_test(calls, callback_that_fails_is_passed_on);
+    tcase_add_loop_test(calls, side_stream_that_is_not_joined_is_waited_for, 0, 2);
     tcase_add_test(calls, bad_calls_are_refused);
     tcase_add_test(calls, report_outlives_the_step);
     tcase_add_test(late, late_arm_delay_beyond_timeout);

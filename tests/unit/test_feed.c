@@ -857,6 +857,25 @@ START_TEST(each_strict_step_asks_for_feeds_since_its_own_last_replay)
 }
 END_TEST
 
+/* A run has used the batch as a replay would. */
+START_TEST(strict_step_asks_for_feeds_since_its_last_run)
+{
+    struct trainer t = trainer_make(session, 1);
+    stepgraph_step *step = step_make(session, "strict", STEPGRAPH_STEP_STRICT_FEEDS);
+
+    record(step, body_train, &t);
+    OK(stepgraph_pin_feed_f32(t.rate, 1));
+    OK(stepgraph_pin_feed(t.x, &(float){3}, 4));
+    OK(stepgraph_step_run_begin(step, STEPGRAPH_RUN_FRESH));
+    body_train(&t);
+    OK(stepgraph_step_run_end(step));
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(step), "'x'", "fed");
+    OK(stepgraph_pin_feed(t.x, &(float){4}, 4));
+    OK(stepgraph_step_replay(step));
+    ck_assert_float_eq(pin_float(t.sum), 7);
+}
+END_TEST
+
 START_TEST(refused_replay_keeps_what_was_fed)
 {
     stepgraph_pin *y = pin_make(session, STEPGRAPH_ROLE_FEED, 4, "y");
@@ -936,6 +955,7 @@ static Suite *make(void)
     tcase_add_test(strict, feed_of_a_step_that_was_recorded_anew_is_asked_for_in_words_that_fit);
     tcase_add_test(strict, feed_that_was_sent_before_the_replay_is_fresh);
     tcase_add_test(strict, each_strict_step_asks_for_feeds_since_its_own_last_replay);
+    tcase_add_test(strict, strict_step_asks_for_feeds_since_its_last_run);
     tcase_add_test(strict, refused_replay_keeps_what_was_fed);
     tcase_add_test(strict, lenient_step_replays_over_old_feeds);
     return suite;

@@ -1576,6 +1576,30 @@ START_TEST(k07_work_that_escapes_is_undone_before_the_step_is_launched)
 }
 END_TEST
 
+/* And so that the recording does not come to be looked at. */
+static void train_escaping_and_breaking(uint64_t k)
+{
+    spin(elsewhere, k == 3 ? 30 : 0);
+    train_escaping(k);
+    if (turn.kind == STEPGRAPH_TURN_RECORD)
+        (void)cu.StreamSynchronize(stream);
+}
+
+START_TEST(k07_work_that_escapes_from_a_recording_that_breaks_is_undone)
+{
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(NULL);
+    for (uint64_t k = 0; k < 10; k++) {
+        take(k, train_escaping_and_breaking);
+        CU(StreamSynchronize(elsewhere));
+    }
+    ck_assert_float_eq(pin_float(weight), 10);
+    ck_assert_float_eq(pin_float(beside), 10);
+    RUNG(FRESH, BROKEN);
+}
+END_TEST
+
 /* Without a copy of the pins that launch cannot be undone, and the host must know. */
 START_TEST(work_that_escapes_and_cannot_be_undone_is_told)
 {
@@ -2387,16 +2411,21 @@ END_TEST
 
 START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
 {
+    /* A replay like any other; the first one, behind the last check; behind a step that was launched; the first recording, and the second. */
+    static const uint64_t places[] = {20, 8, 20, 3, 4};
     stepgraph_loop_config config = config_with(0);
-    uint64_t forgotten = _i == 0 ? 20 : 8; /* A replay like any other, or the first one, behind the last check. */
+    uint64_t forgotten = places[_i];
     float want[N];
 
     without_loop(30, train, want);
     config.step_flags = STEPGRAPH_STEP_STRICT_FEEDS;
+    config.fresh_every = _i == 2 ? 19 : 0;
     loop_make(&config);
     go(0, forgotten, train);
     OK(stepgraph_loop_begin(loop, forgotten, &turn));
     ck_assert_int_eq(turn.feed, 1);
+    if (turn.run)
+        train(forgotten);
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
     go(forgotten, 30, train);
     same_as(want);
@@ -2617,6 +2646,22 @@ START_TEST(k26_slower_than_launching_goes_back_to_launching)
     OK(stepgraph_loop_get_verdict(loop, 0, &verdict));
     if (_i == 0)
         ck_assert_int_eq(verdict.rule_time, 0);
+}
+END_TEST
+
+/* What the clock has said is forgotten with the rest, and it is asked again. */
+START_TEST(k26_clock_is_asked_again_after_a_drop)
+{
+    stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_SOFTWARE_CLOCK | STEPGRAPH_LOOP_NO_CHECK);
+
+    loop_make(&config);
+    go(0, 60, slow_to_record);
+    RUNG(FRESH, CLOCK);
+    OK(stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL));
+    go(60, 120, slow_to_record);
+    RUNG(FRESH, CLOCK);
+    ck_assert_uint_ge(stats_now().turns[STEPGRAPH_TURN_RERECORD], 32);
+    ck_assert_float_eq(pin_float(weight), 120);
 }
 END_TEST
 
@@ -2914,6 +2959,7 @@ static Suite *make(void)
     add_controlled_loop_test(ladder, failures_of_long_ago_are_forgotten, 0, 2);
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
+    tcase_add_test(ladder, k07_work_that_escapes_from_a_recording_that_breaks_is_undone);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
     add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 4);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
@@ -2947,7 +2993,7 @@ static Suite *make(void)
     add_controlled_test(misuse, recording_that_could_not_begin_can_be_cancelled);
     tcase_add_loop_test(misuse, any_turn_can_be_cancelled, 0, 4);
     tcase_add_loop_test(misuse, loop_can_be_destroyed_in_any_turn, 0, 40);
-    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 2);
+    tcase_add_loop_test(misuse, feed_that_was_forgotten_is_an_error_and_can_be_made_good, 0, 5);
     tcase_add_test(misuse, options_are_checked);
 
     tcase_add_test(reports, reports_tell_stages_counts_and_the_verdict);
@@ -2957,6 +3003,7 @@ static Suite *make(void)
     tcase_add_test(reports, trace_shows_the_device_at_one_thing_at_a_time);
     tcase_add_test(reports, verdict_is_known_after_the_first_replays_and_measuring_stops);
     tcase_add_loop_test(reports, k26_slower_than_launching_goes_back_to_launching, 0, 2);
+    tcase_add_test(reports, k26_clock_is_asked_again_after_a_drop);
     tcase_add_test(reports, faster_than_launching_stays);
     tcase_add_loop_test(reports, measuring_waits_for_nothing, 0, 2);
     tcase_add_test(reports, verdict_waits_for_nothing);

@@ -86,6 +86,13 @@ static void check_right(float right[MOST][2])
     }
 }
 
+static void run_beside(uint64_t k)
+{
+    (void)k;
+    add(w, 1);
+    add(out, 1);
+}
+
 static void loop_make(uint32_t flags, uint64_t check_every)
 {
     stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
@@ -861,6 +868,32 @@ START_TEST(pins_stay_while_they_are_in_a_snapshot)
 }
 END_TEST
 
+/* Such as moments that the first step makes: the copy that will be put back knows nothing of them. */
+START_TEST(states_are_not_made_in_a_run_that_is_undone)
+{
+    stepgraph_pin_config configs[] = {STEPGRAPH_PIN_CONFIG_INIT, STEPGRAPH_PIN_CONFIG_INIT};
+    stepgraph_pin *made[2];
+
+    configs[0].role = STEPGRAPH_ROLE_SCRATCH;
+    configs[1].role = STEPGRAPH_ROLE_STATE;
+    configs[0].bytes = configs[1].bytes = 4;
+    configs[0].name = "workspace";
+    configs[1].name = "moment";
+    act(NULL, run_beside, w, out);
+    loop_make(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    if (_i == 0) {
+        FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_create_many(session, 2, configs, made), "'moment'", "undone", "before");
+        OK(stepgraph_pin_create_many(session, 1, configs, made));
+        OK(stepgraph_pin_destroy(made[0]));
+        OK(stepgraph_loop_cancel(loop));
+    }
+    OK(stepgraph_pin_create_many(session, 2, configs, made));
+    OK(stepgraph_pin_destroy(made[0]));
+    OK(stepgraph_pin_destroy(made[1]));
+}
+END_TEST
+
 START_TEST(memory_that_is_gone_is_not_copied)
 {
     CUdeviceptr memory = device_make(1 << 16);
@@ -1151,6 +1184,34 @@ START_TEST(failed_drain_ends_the_turn)
 }
 END_TEST
 
+/* Also where a step that is done was to be looked at once more. */
+START_TEST(failed_drain_ends_a_look)
+{
+    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_pin *made[] = {w, x, one, out, scratch};
+
+    config.drain = drain;
+    drain_fails = false;
+    for (unsigned i = 0; i < sizeof made / sizeof *made; i++)
+        drop_pin(made[i]);
+    reopen(&config);
+    w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    loop_make(0, 0);
+    for (uint64_t k = 0; k < 8; k++)
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run)
+                add(w, (float)(k + 1));
+            drain_fails = turn.kind == STEPGRAPH_TURN_LOOK;
+            OK(stepgraph_loop_end(loop, &turn));
+            drain_fails = false;
+        } while (turn.again);
+    ck_assert_uint_eq(stats_now().turns[STEPGRAPH_TURN_LOOK], 1);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_SCALAR);
+    ck_assert(pin_float(w) == 36);
+}
+END_TEST
+
 static stepgraph_status drop_in_rewind(void *unused, uint64_t k)
 {
     (void)unused;
@@ -1270,13 +1331,6 @@ START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
     }
 }
 END_TEST
-
-static void run_beside(uint64_t k)
-{
-    (void)k;
-    add(w, 1);
-    add(out, 1);
-}
 
 /* To find out what it takes relaxed a step is run, and what that leaves is put back; where it cannot be, the turn says so. */
 START_TEST(relaxing_that_cannot_be_undone_is_told)
@@ -1490,6 +1544,28 @@ START_TEST(rehearsal_leaves_no_trace_when_its_loop_is_destroyed)
 }
 END_TEST
 
+/* What is on a side stream that was not joined comes late. 1: the loop is destroyed. */
+START_TEST(rehearsal_that_is_given_up_waits_for_its_side_streams)
+{
+    CUstream aside = stream_make(CU_STREAM_NON_BLOCKING);
+
+    loop_make(STEPGRAPH_LOOP_RESTORE, 0);
+    OK(stepgraph_loop_begin(loop, 0, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_REHEARSAL);
+    OK(stepgraph_step_fork(turn.step, aside, "aside"));
+    spin(aside, 30);
+    inc(aside, stepgraph_pin_address(w), 1);
+    if (_i == 0) {
+        OK(stepgraph_loop_cancel(loop));
+    } else {
+        stepgraph_loop_destroy(loop);
+        loop = NULL;
+    }
+    CU(StreamSynchronize(aside));
+    ck_assert(pin_float(w) == 0);
+}
+END_TEST
+
 /* ---- callbacks that fail --------------------------------------------------------------------------------------------- */
 
 static stepgraph_status fail_to_rewind(void *unused, uint64_t k)
@@ -1671,6 +1747,7 @@ static Suite *make(void)
     tcase_add_loop_test(beside_turns, refused_turn_holds_no_pins, 0, 2);
     tcase_add_loop_test(beside_turns, inputs_of_another_step_are_left_alone, 0, 2);
     tcase_add_loop_test(tc, pins_stay_while_they_are_in_a_snapshot, 0, 2);
+    tcase_add_loop_test(tc, states_are_not_made_in_a_run_that_is_undone, 0, 2);
     tcase_add_test(tc, memory_that_is_gone_is_not_copied);
     tcase_add_loop_test(tc, host_that_launches_what_is_replayed_is_told, 0, 2);
     tcase_add_loop_test(tc, whatever_runs_a_graph_looks_at_its_memory_first, 0, 2);
@@ -1678,6 +1755,7 @@ static Suite *make(void)
     tcase_add_test(tc, recording_in_another_context_is_no_hindrance);
     add_controlled_test(tc, empty_graphs_are_not_tuned);
     tcase_add_test(tc, failed_drain_ends_the_turn);
+    tcase_add_test(tc, failed_drain_ends_a_look);
     tcase_add_test(tc, rewinding_drops_no_graph);
     add_controlled_loop_test(tc, call_that_fails_in_a_check_alters_no_state, 0, 7);
     add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 3);
@@ -1686,6 +1764,7 @@ static Suite *make(void)
     add_controlled_loop_test(tc, steps_in_any_order_leave_what_they_leave_without_a_loop, 0, 60);
     add_controlled_loop_test(tc, measuring_that_fails_leaves_no_step_done_twice, 0, 5);
     tcase_add_test(tc, rehearsal_leaves_no_trace_when_its_loop_is_destroyed);
+    tcase_add_loop_test(tc, rehearsal_that_is_given_up_waits_for_its_side_streams, 0, 2);
     tcase_add_test(tc, rewinding_that_fails_leaves_no_step_done_twice);
     add_controlled_loop_test(tc, two_recordings_decide_without_a_third, 0, 3);
     tcase_add_test(tc, checking_by_callbacks_drops_no_graph);
