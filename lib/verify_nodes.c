@@ -56,7 +56,7 @@ static stepgraph_status launch_alone(sg__verify *v, uint32_t index)
     drop_alone(v);
     if (sg__single_kind_of(node->type) == SG__SINGLE_NOTHING)
         return STEPGRAPH_OK;
-    status = sg__single_make(driver, v->session->context, node->type, node->handle, &v->alone_graph);
+    status = sg__single_make(driver, v->session->context, v->step->graph, node->type, node->handle, &v->alone_graph);
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "node %u, '%s', cannot be run alone: ", v->footprint->index[index], sg__node_name(node));
     status = sg__instantiate(v->session, v->alone_graph, &v->alone);

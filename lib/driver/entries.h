@@ -84,7 +84,6 @@
                                          const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)) \
     REQUIRED(GraphAddHostNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, \
                                        const CUDA_HOST_NODE_PARAMS *params)) \
-    REQUIRED(GraphAddChildGraphNode, 10000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t n, CUgraph child)) \
     REQUIRED(GraphAddDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
     REQUIRED(GraphRemoveDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)) \
     REQUIRED(GraphKernelNodeGetAttribute, 11000, (CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue *value)) \

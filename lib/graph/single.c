@@ -1,5 +1,6 @@
 #include "single.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../error.h"
@@ -30,7 +31,6 @@ static stepgraph_status add(const sg__driver *driver, CUcontext context, CUgraph
     CUDA_MEMCPY3D copy;
     stepgraph_status status;
     CUgraphNode added;
-    CUgraph child;
 
     switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -49,14 +49,10 @@ static stepgraph_status add(const sg__driver *driver, CUcontext context, CUgraph
         SG__CU(driver, GraphMemsetNodeGetParams, node, &set);
         SG__CU(driver, GraphAddMemsetNode, &added, graph, NULL, 0, &set, context);
         break;
-    case CU_GRAPH_NODE_TYPE_HOST:
+    default: /* A host function. */
         memset(&host, 0, sizeof host);
         SG__CU(driver, GraphHostNodeGetParams, node, &host);
         SG__CU(driver, GraphAddHostNode, &added, graph, NULL, 0, &host);
-        break;
-    default: /* A child graph. */
-        SG__CU(driver, GraphChildGraphNodeGetGraph, node, &child);
-        SG__CU(driver, GraphAddChildGraphNode, &added, graph, NULL, 0, child);
         break;
     }
     return STEPGRAPH_OK;
@@ -65,18 +61,53 @@ fail:
     return status;
 }
 
-stepgraph_status sg__single_make(const sg__driver *driver, CUcontext context, CUgraphNodeType type, CUgraphNode node, CUgraph *graph_out)
+static stepgraph_status make_of_parameters(const sg__driver *driver, CUcontext context, CUgraphNodeType type, CUgraphNode node, CUgraph *graph_out)
+{
+    stepgraph_status status;
+
+    SG__CU(driver, GraphCreate, graph_out, 0);
+    return add(driver, context, type, node, *graph_out);
+
+fail:
+    return status;
+}
+
+/* A child graph that belongs to a node becomes no other node's (R580: CUDA_ERROR_NOT_SUPPORTED), so all others are taken out of a clone. */
+static stepgraph_status make_by_cutting(const sg__driver *driver, CUgraph whole, CUgraphNode node, CUgraph *graph_out)
+{
+    CUgraphNode kept, *nodes = NULL;
+    stepgraph_status status;
+    size_t n = 0;
+
+    SG__CU(driver, GraphClone, graph_out, whole);
+    SG__CU(driver, GraphNodeFindInClone, &kept, node, *graph_out);
+    SG__CU(driver, GraphGetNodes, *graph_out, NULL, &n);
+    nodes = malloc(n * sizeof *nodes);
+    if (nodes == NULL) {
+        status = sg__fail_memory("host", n * sizeof *nodes);
+        goto fail;
+    }
+    SG__CU(driver, GraphGetNodes, *graph_out, nodes, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i] != kept)
+            SG__CU(driver, GraphDestroyNode, nodes[i]);
+    status = STEPGRAPH_OK;
+
+fail:
+    free(nodes);
+    return status;
+}
+
+stepgraph_status sg__single_make(const sg__driver *driver, CUcontext context, CUgraph whole, CUgraphNodeType type, CUgraphNode node, CUgraph *graph_out)
 {
     stepgraph_status status;
 
     *graph_out = NULL;
-    SG__CU(driver, GraphCreate, graph_out, 0);
-    status = add(driver, context, type, node, *graph_out);
+    status = type == CU_GRAPH_NODE_TYPE_GRAPH ? make_by_cutting(driver, whole, node, graph_out) : make_of_parameters(driver, context, type, node, graph_out);
     if (status == STEPGRAPH_OK)
         return STEPGRAPH_OK;
-    driver->GraphDestroy(*graph_out);
-
-fail:
+    if (*graph_out != NULL)
+        driver->GraphDestroy(*graph_out);
     *graph_out = NULL;
     return status;
 }

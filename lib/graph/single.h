@@ -12,7 +12,8 @@ typedef enum sg__single_kind {
 
 sg__single_kind sg__single_kind_of(CUgraphNodeType type);
 
-/* A graph of one that runs, with all its attributes. The context is current. The graph is the caller's, NULL after a failure. */
-stepgraph_status sg__single_make(const sg__driver *driver, CUcontext context, CUgraphNodeType type, CUgraphNode node, CUgraph *graph_out);
+/* A graph of one that runs, with all its attributes. whole: what it is a node of. The context is current. The graph is the caller's, NULL after a
+ * failure. */
+stepgraph_status sg__single_make(const sg__driver *driver, CUcontext context, CUgraph whole, CUgraphNodeType type, CUgraphNode node, CUgraph *graph_out);
 
 #endif

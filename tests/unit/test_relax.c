@@ -1334,7 +1334,7 @@ static void mixed_node(uint64_t *s, int part, int forked, CUstream on, int recor
         break;
     case 1: {
         CUDA_MEMCPY3D x = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at[1], .srcPitch = 8, .srcHeight = 3, .srcXInBytes = unit_random(s) % 4,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at[0], .dstPitch = 12, .dstHeight = 2, .dstY = unit_random(s) % 2,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at[0], .dstPitch = 12, .dstHeight = 3, .dstY = unit_random(s) % 2,
                            .WidthInBytes = 1 + unit_random(s) % 4, .Height = 1 + unit_random(s) % 2, .Depth = 1 + unit_random(s) % 2};
         if (at[0] != at[1])
             ck_assert_int_eq(mixed.copy_3d(&x, on), CUDA_SUCCESS);

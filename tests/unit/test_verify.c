@@ -563,7 +563,7 @@ START_TEST(node_alone_keeps_its_attributes)
     *(void **)&set = stepgraph_session_symbol(session, "cuGraphKernelNodeSetAttribute", 11000);
     *(void **)&get = stepgraph_session_symbol(session, "cuGraphKernelNodeGetAttribute", 11000);
     ck_assert_int_eq(set(t.step->read.nodes[0].handle, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value), CUDA_SUCCESS);
-    OK(sg__single_make(driver, stepgraph_session_context(session), CU_GRAPH_NODE_TYPE_KERNEL, t.step->read.nodes[0].handle, &alone));
+    OK(sg__single_make(driver, stepgraph_session_context(session), t.step->graph, CU_GRAPH_NODE_TYPE_KERNEL, t.step->read.nodes[0].handle, &alone));
     ck_assert_int_eq(driver->GraphGetNodes(alone, &only_one, &n), CUDA_SUCCESS);
     ck_assert_uint_eq(n, 1);
     ck_assert_int_eq(get(only_one, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &found), CUDA_SUCCESS);

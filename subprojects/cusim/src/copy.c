@@ -78,6 +78,8 @@ CUresult cs_copy_check(const CUDA_MEMCPY3D *p, bool node)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->Depth > 1 && (p->srcHeight < p->Height || p->dstHeight < p->Height))
         return CUDA_ERROR_INVALID_VALUE;
+    if ((p->srcHeight != 0 && p->srcY + p->Height > p->srcHeight) || (p->dstHeight != 0 && p->dstY + p->Height > p->dstHeight))
+        return CUDA_ERROR_INVALID_VALUE;
     r = side_check(p->srcMemoryType, cs_copy_src(p), src, node);
     return r ? r : side_check(p->dstMemoryType, cs_copy_dst(p), dst, node);
 }

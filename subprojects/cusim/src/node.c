@@ -223,7 +223,7 @@ static CUresult child_work(struct cs_work *w, CUgraph g, CUgraph child)
 {
     if (!cs_is(child, CS_GRAPH) || child == g)
         return CUDA_ERROR_INVALID_VALUE;
-    if (cs_graph_has_memory(child))
+    if (cs_graph_has_memory(child) || child->owner != NULL)
         return CUDA_ERROR_NOT_SUPPORTED;
     memset(w, 0, sizeof *w);
     w->type = CU_GRAPH_NODE_TYPE_GRAPH;

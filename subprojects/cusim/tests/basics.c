@@ -289,6 +289,16 @@ static void copies(void)
     CHECK(value(p) == 0 && value(p + 4) == 1);
     CODE(1, cu.cuMemcpyDtoD_v2(p, q, 257));
     CODE(1, cu.cuMemcpyHtoD_v2(0, in, 4));
+
+    /* All rows lie within the plane. */
+    CUDA_MEMCPY3D planes = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = q, .srcPitch = 8, .srcHeight = 3, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = p, .dstPitch = 12, .dstHeight = 3, .dstY = 1, .WidthInBytes = 4, .Height = 2, .Depth = 1};
+    OK(cu.cuMemcpy3DAsync_v2(&planes, s));
+    planes.dstHeight = 2;
+    CODE(1, cu.cuMemcpy3DAsync_v2(&planes, s));
+    planes.Height = 1;
+    OK(cu.cuMemcpy3DAsync_v2(&planes, s));
+    OK(cu.cuStreamSynchronize(s));
     OK(cu.cuMemcpyHtoD_v2(p, in, 0));
 
     /* Stream-ordered memory. */

@@ -175,7 +175,7 @@ static void built_by_hand(void)
     CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0, NULL, NULL, result};
     CUgraphNode a, b, c, found;
-    CUgraph g, child, clone;
+    CUgraph g, child, clone, inside, other;
     CUgraphExec x;
 
     OK(cu.cuGraphCreate(&child, 0));
@@ -185,6 +185,10 @@ static void built_by_hand(void)
     OK(cu.cuGraphAddEmptyNode(&b, g, &a, 1));
     OK(cu.cuGraphAddKernelNode_v2(&c, g, &b, 1, &k));
     CODE(1, cu.cuGraphAddDependencies(g, &a, &b, 1));
+    OK(cu.cuGraphChildGraphNodeGetGraph(a, &inside));
+    OK(cu.cuGraphCreate(&other, 0));
+    CODE(801, cu.cuGraphAddChildGraphNode(&found, other, NULL, 0, inside)); /* It belongs to its node. */
+    OK(cu.cuGraphDestroy(other));
     set(p, 0);
     OK(cu.cuGraphClone(&clone, g));
     OK(cu.cuGraphNodeFindInClone(&found, c, clone));
