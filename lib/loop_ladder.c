@@ -166,6 +166,19 @@ static stepgraph_why worst(const stepgraph_audit *audit, const stepgraph_finding
     return STEPGRAPH_WHY_MOVED;
 }
 
+/* A host that copies its batches there by itself does so in turns that it runs, and perhaps in no others: no check could see that. */
+static void warn_of_unfed(const stepgraph_loop *loop, const sg__lane *lane)
+{
+    const stepgraph_step *step = lane->step;
+
+    for (size_t i = 0; i < step->n_used; i++)
+        if (step->used[i]->role == STEPGRAPH_ROLE_FEED && !step->used[i]->adopted && step->used[i]->feeds == 0)
+            sg__log(loop->session, STEPGRAPH_LOG_WARNING,
+                    "loop '%s', key %llu, feed '%s' was never fed: replays use what stands there. Call stepgraph_pin_feed() before each step; a host that fills "
+                    "it by other means has to do so in turns without turn.run, too",
+                    loop->name, (unsigned long long)lane->key, step->used[i]->name);
+}
+
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
     if (sg__lane_relax(loop, lane) && (loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) == 0) {
@@ -179,6 +192,7 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
     lane->timed_left = SG__TIMED_REPLAYS + 1;
     lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
     lane->checks_left = 0;
+    warn_of_unfed(loop, lane);
     sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
 }
 

@@ -974,6 +974,38 @@ START_TEST(copy_of_memory_without_a_pin_is_named)
 }
 END_TEST
 
+/* A host that copies its batch where it launches, and nowhere else: replays have an old one, and no check can see that. */
+START_TEST(k04_feed_that_was_never_fed_is_told_before_it_is_replayed)
+{
+    stepgraph_loop_config config = config_with(0);
+    const bool told = _i == 0;
+
+    if (_i == 1) { /* Memory of the host's own, which it may fill at any time. */
+        drop_pin(input);
+        input = pin_adopt(session, STEPGRAPH_ROLE_FEED, device_make(BYTES), BYTES, "input");
+    }
+    loop_make(&config);
+    for (uint64_t k = 0; k < 12; k++)
+        do {
+            float x[N] = {(float)k};
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            OK(stepgraph_pin_feed_f32(rate, 0.5f));
+            if (_i == 2)
+                feed(k);
+            else if (turn.run && !recording())
+                put_bytes(stepgraph_pin_address(input), x, sizeof x);
+            if (turn.run)
+                train(k);
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+    RUNG(REPLAY, NONE);
+    if (told)
+        line_is(0, STEPGRAPH_LOG_WARNING, "feed 'input' was never fed");
+    ck_assert_msg(strstr(lines[told], "-> replay") != NULL, "%s", lines[told]);
+    ck_assert_uint_eq(n_lines, 1 + told);
+}
+END_TEST
+
 START_TEST(each_change_of_rung_is_one_line_of_the_log)
 {
     stepgraph_loop_config config = config_with(STEPGRAPH_LOOP_NO_CHECK);
@@ -2940,6 +2972,7 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, doubt_that_replays_confirm_names_the_cause, 0, 2);
     tcase_add_loop_test(ladder, nothing_is_recorded_once_more_while_an_address_may_move, 0, 2);
     tcase_add_loop_test(ladder, third_recording_tells_what_is_left_over_beside_an_address, 0, 2);
+    tcase_add_loop_test(ladder, k04_feed_that_was_never_fed_is_told_before_it_is_replayed, 0, 3);
     tcase_add_test(ladder, each_change_of_rung_is_one_line_of_the_log);
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
