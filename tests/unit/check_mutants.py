@@ -1,9 +1,11 @@
 """Take every comparison, restore, filling and control out of the checker, one at a time, and see that a test turns red.
 
     python3 tests/unit/check_mutants.py SCRATCH [NAME ...]
+    python3 tests/unit/check_mutants.py --places
 
 Copies the project into SCRATCH, builds it there, and for each mutant below changes one place, rebuilds and runs test_check on cusim. Exit
-status 1 if a mutant survives or its place is not found once. Run by hand after a change of lib/check*.c: it takes several minutes.
+status 1 if a mutant survives or its place is not found once. Run by hand after a change of lib/check*.c: it takes several minutes. --places
+only looks whether all places are found, which is a test.
 """
 import os
 import pathlib
@@ -101,10 +103,10 @@ MUTANTS = [
     ("the search compares scratch that moves", "check_search.c", "!search->scratch_moves && ", ""),
     ("the search never compares scratch", "check_search.c", "    if (!search->scratch_moves && ", "    if (search->scratch_moves && "),
     # Afterwards.
-    ("nothing is put back", "check.c", "            back = put_back(check, advance);\n", "            back = STEPGRAPH_OK;\n"),
+    ("nothing is put back", "check.c", "    if (status == STEPGRAPH_OK)\n        status = put_back(check, advance);\n", ""),
     ("feeds are not put back on the host", "check.c", "        sg__feeds_image_restore(session, advance ? check->feeds_after : check->feeds_before);\n", "        (void)session;\n"),
     ("counts are not put back", "check.c", "    step->stats.replays = check->stats.replays;\n", ""),
-    ("the host is not rewound at the end", "check.c", "            back = sg__check_rewind(check, check->config.first + (advance ? check->steps : 0));\n", "            back = STEPGRAPH_OK;\n"),
+    ("the host is not rewound at the end", "check.c", "    return status == STEPGRAPH_OK ? sg__check_rewind(check, check->config.first + (advance ? check->steps : 0)) : status;\n", "    return status;\n"),
     ("an overwritten last step is taken for right", "check.c", "advance && !check->last_valid)", "advance && check->steps == 0)"),
     ("strict feeds forget what was fed before", "check.c", "step->used_feeds[i] = step->used[i]->feeds - (advance ? 0 : check->owed[i]);", "step->used_feeds[i] = step->used[i]->feeds;"),
     # Snapshots.
@@ -114,6 +116,10 @@ MUTANTS = [
 ]
 
 root = pathlib.Path(__file__).resolve().parents[2]
+if sys.argv[1:] == ["--places"]:
+    lost = [f"{name}: {n} places in lib/{file}" for name, file, old, _ in MUTANTS if (n := (root / "lib" / file).read_text().count(old)) != 1]
+    print("\n".join(lost) or f"{len(MUTANTS)} places found")
+    sys.exit(1 if lost else 0)
 scratch = pathlib.Path(sys.argv[1])
 wanted = sys.argv[2:]
 source, build = scratch / "source", scratch / "build"
