@@ -57,7 +57,7 @@ static const char *advice(stepgraph_finding_kind kind)
     case STEPGRAPH_FINDING_FORMER_STATE:
         return "let the step use stepgraph_pin_address() of that pin, and record again";
     case STEPGRAPH_FINDING_ALLOCATION:
-        return "allocate before stepgraph_step_prepare(), or free it inside the step";
+        return "allocate before the recording begins, or free it inside the step";
     case STEPGRAPH_FINDING_HOST_FUNCTION:
         return "call it outside the step, or allow it with STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS, if its argument lives as long as the graph";
     case STEPGRAPH_FINDING_EMPTY:
