@@ -888,7 +888,7 @@ START_TEST(k09_allocation_that_outlives_the_graph_is_named)
     MORE(MemFreeAsync(first, stream));
     report = refused(step);
     HOLDS(report, 1, 1);
-    ck_assert_uint_eq(FOUND(report, ALLOCATION, 1, "allocation", NOWHERE, 0, "stepgraph_step_prepare()", "65536 bytes",
+    ck_assert_uint_eq(FOUND(report, ALLOCATION, 1, "allocation", NOWHERE, 0, "before the recording begins", "65536 bytes",
                             "nothing in the graph frees")
                           .before,
                       second);
