@@ -192,7 +192,7 @@ stepgraph_status sg__not_capturing(const stepgraph_session *session, const char 
     if (step == NULL)
         return STEPGRAPH_OK;
     return sg__fail(STEPGRAPH_ERR_STATE, "%s while step '%s' is recording: do it before %s or after %s", what, step->name,
-                    step->in_loop ? "stepgraph_loop_begin()" : "stepgraph_step_capture()", step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
+                    step->in_loop ? "stepgraph_loop_begin()" : "stepgraph_step_capture()", sg__step_end_call(step));
 }
 
 stepgraph_status sg__session_wait(stepgraph_session *session)

@@ -440,7 +440,7 @@ static stepgraph_status look(stepgraph_step *step, const char *next)
     }
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
         return sg__fail(STEPGRAPH_ERR_CAPTURE, "the recording of step '%s' was ended %s by somebody else than %s", step->name, place,
-                        step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
+                        sg__step_end_call(step));
     return sg__step_invalidated(step, place);
 }
 

@@ -447,7 +447,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     side = sg__step_unjoined(step);
     if (side != NULL) {
         sg__fail(STEPGRAPH_ERR_CAPTURE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() before %s",
-                 step->name, side->name, step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()");
+                 step->name, side->name, sg__step_end_call(step));
         sg__step_break(step);
     }
     code = stop_recording(step);
@@ -490,26 +490,30 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
 
 /* ---- replay ------------------------------------------------------------------------------------------------------ */
 
-/* Every FEED that the graph uses has been fed since the last replay, and the last run. */
-static stepgraph_status check_feeds(const stepgraph_step *step)
+SG__COLD static stepgraph_status refuse_feed(const stepgraph_step *step, const stepgraph_pin *pin)
 {
     char since[64] = "for the step that was recorded";
 
+    if (pin->feeds == 0)
+        return sg__fail(STEPGRAPH_ERR_REFUSED,
+                        "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() before each replay; what is copied there by other "
+                        "means does not count",
+                        step->name, pin->name);
+    if (!step->not_run)
+        snprintf(since, sizeof since, "since replay %llu, nor since a run after it", (unsigned long long)step->stats.replays);
+    return sg__fail(STEPGRAPH_ERR_REFUSED,
+                    "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
+                    "each replay",
+                    step->name, pin->name, since);
+}
+
+/* Every FEED that the graph uses has been fed since the last replay, and the last run. */
+static stepgraph_status check_feeds(const stepgraph_step *step)
+{
     for (size_t i = 0; i < step->n_used; i++) {
         const stepgraph_pin *pin = step->used[i];
-        if (pin->role != STEPGRAPH_ROLE_FEED || pin->feeds != step->used_feeds[i])
-            continue;
-        if (pin->feeds == 0)
-            return sg__fail(STEPGRAPH_ERR_REFUSED,
-                            "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() before each replay; what is copied there by other "
-                            "means does not count",
-                            step->name, pin->name);
-        if (!step->not_run)
-            snprintf(since, sizeof since, "since replay %llu, nor since a run after it", (unsigned long long)step->stats.replays);
-        return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
-                        "each replay",
-                        step->name, pin->name, since);
+        if (pin->role == STEPGRAPH_ROLE_FEED && pin->feeds == step->used_feeds[i])
+            return refuse_feed(step, pin);
     }
     return STEPGRAPH_OK;
 }

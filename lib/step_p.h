@@ -92,6 +92,12 @@ struct stepgraph_step {
  * recording is broken, the record says so afterwards, and what to look for. */
 void sg__step_break(stepgraph_step *step);
 
+/* The call of the host's that ends its recording. */
+static inline const char *sg__step_end_call(const stepgraph_step *step)
+{
+    return step->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_end()";
+}
+
 /* In front of what the record says: the driver found the recording broken, at this place, and does not say by what. */
 stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place);
 

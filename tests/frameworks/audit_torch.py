@@ -82,7 +82,7 @@ def by_value(*place):
         recordings.append((k, bench.record(f"k + {k}", step)))
     a, b, audit = compare(bench.session, recordings)
     rates = [f for f in audit.faults if host.is_scalar(f, -RATES[0], -RATES[1])]
-    others = [f for f in audit.faults if f not in rates]
+    others = [f for f in audit.accused if f not in rates and cases.is_told_from_left_over(f)]
     count = len(bench.model.parameters)
     wrong = [] if len(rates) == count else [f"the learning rate is named {len(rates)} times, for {count} parameters"]
     wrong += [f"accused falsely: {' | '.join(cases.some(others, 6))}"] if others else []

@@ -1152,8 +1152,7 @@ static stepgraph_status drain(void *user)
     return drain_fails ? STEPGRAPH_ERR_STATE : STEPGRAPH_OK;
 }
 
-/* Whatever a callback answers, a turn whose recording is over is over. */
-START_TEST(failed_drain_ends_the_turn)
+static void loop_with_drain(void)
 {
     stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
     stepgraph_pin *made[] = {w, x, one, out, scratch};
@@ -1165,6 +1164,12 @@ START_TEST(failed_drain_ends_the_turn)
     reopen(&config);
     w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
     loop_make(0, 0);
+}
+
+/* Whatever a callback answers, a turn whose recording is over is over. */
+START_TEST(failed_drain_ends_the_turn)
+{
+    loop_with_drain();
     for (uint64_t k = 0; k < 3; k++) {
         OK(stepgraph_loop_begin(loop, k, &turn));
         add(w, 1);
@@ -1187,16 +1192,7 @@ END_TEST
 /* Also where a step that is done was to be looked at once more. */
 START_TEST(failed_drain_ends_a_look)
 {
-    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
-    stepgraph_pin *made[] = {w, x, one, out, scratch};
-
-    config.drain = drain;
-    drain_fails = false;
-    for (unsigned i = 0; i < sizeof made / sizeof *made; i++)
-        drop_pin(made[i]);
-    reopen(&config);
-    w = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
-    loop_make(0, 0);
+    loop_with_drain();
     for (uint64_t k = 0; k < 8; k++)
         do {
             OK(stepgraph_loop_begin(loop, k, &turn));

@@ -1177,15 +1177,34 @@ START_TEST(memory_that_stands_close_together_is_kept_apart)
 }
 END_TEST
 
-/* What is declared truly is not accused, and all is put back. */
+/* What is declared truly is not accused, and all is put back: so many bytes. */
+static void verified(stepgraph_step *step, void (*fill)(void), void (*read)(unsigned char *), size_t bytes)
+{
+    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
+    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    unsigned char *before = malloc(bytes), *after = malloc(bytes);
+    stepgraph_verify *report = NULL;
+
+    fill();
+    read(before);
+    verification.steps = 2;
+    verification.repeats = 2;
+    order_is(5);
+    OK(stepgraph_step_verify(step, &verification, &report));
+    order_is(0);
+    OK(stepgraph_verify_get_summary(report, &found));
+    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
+    stepgraph_verify_destroy(report);
+    read(after);
+    ck_assert_msg(memcmp(before, after, bytes) == 0, "something is not as it was");
+    free(before);
+    free(after);
+}
+
 START_TEST(memory_that_stands_close_together_is_verified)
 {
     const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
     stepgraph_relax_config config = on_lanes(16);
-    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
-    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
-    unsigned char before[PLACES * BYTES], after[PLACES * BYTES];
-    stepgraph_verify *report = NULL;
     stepgraph_step *step;
 
     close_by_make(101 + (uint64_t)_i);
@@ -1195,18 +1214,7 @@ START_TEST(memory_that_stands_close_together_is_verified)
     config.reads = reads;
     config.n_reads = sizeof reads / sizeof *reads;
     relaxed(step, &config);
-    close_by_fill();
-    close_by_bytes(before);
-    verification.steps = 2;
-    verification.repeats = 2;
-    order_is(5);
-    OK(stepgraph_step_verify(step, &verification, &report));
-    order_is(0);
-    OK(stepgraph_verify_get_summary(report, &found));
-    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
-    stepgraph_verify_destroy(report);
-    close_by_bytes(after);
-    ck_assert_msg(memcmp(before, after, sizeof before) == 0, "something is not as it was");
+    verified(step, close_by_fill, close_by_bytes, PLACES * BYTES);
 }
 END_TEST
 
@@ -1460,15 +1468,10 @@ START_TEST(nodes_of_every_kind_are_kept_apart)
 }
 END_TEST
 
-/* What is declared truly is not accused, and all is put back. */
 START_TEST(nodes_of_every_kind_are_verified)
 {
     const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
-    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
-    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
-    unsigned char before[(MIXED + PARTS) * BYTES], after[(MIXED + PARTS) * BYTES];
     stepgraph_relax_config config = on_lanes(16);
-    stepgraph_verify *report = NULL;
     stepgraph_step *step;
 
     mixed_make(101 + (uint64_t)_i, 0);
@@ -1478,18 +1481,7 @@ START_TEST(nodes_of_every_kind_are_verified)
     config.reads = reads;
     config.n_reads = sizeof reads / sizeof *reads;
     relaxed(step, &config);
-    mixed_fill();
-    mixed_bytes(before);
-    verification.steps = 2;
-    verification.repeats = 2;
-    order_is(5);
-    OK(stepgraph_step_verify(step, &verification, &report));
-    order_is(0);
-    OK(stepgraph_verify_get_summary(report, &found));
-    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
-    stepgraph_verify_destroy(report);
-    mixed_bytes(after);
-    ck_assert_msg(memcmp(before, after, sizeof before) == 0, "something is not as it was");
+    verified(step, mixed_fill, mixed_bytes, (MIXED + PARTS) * BYTES);
     drop_step(step);
     n_steps--;
     mixed_drop();
