@@ -349,18 +349,21 @@ static stepgraph_status go_back(sg__check *check, bool advance)
 static stepgraph_status finish(sg__check *check, stepgraph_status status)
 {
     bool advance = status == STEPGRAPH_OK && (check->config.flags & STEPGRAPH_CHECK_ADVANCE) != 0 && !check->stuck;
-    stepgraph_status back = STEPGRAPH_OK;
+    stepgraph_status back = check->outside ? status : STEPGRAPH_OK, undone;
     stepgraph_error_info why;
 
     sg__error_get(&why);
     if (!check->stuck && !check->outside)
         back = go_back(check, advance);
-    if (back != STEPGRAPH_OK && advance && !check->outside) { /* An error means that no step is done. */
+    undone = back;
+    if (back != STEPGRAPH_OK && advance) { /* An error means that no step is done. */
         sg__error_get(&why);
-        (void)go_back(check, false);
+        undone = go_back(check, false);
         (void)sg__error_set(&why);
     }
     put_back_counts(check, advance && back == STEPGRAPH_OK);
+    if (undone != STEPGRAPH_OK && undone != STEPGRAPH_ERR_LOST)
+        return sg__step_spoiled(check->step, "check", back);
     if (status != STEPGRAPH_OK)
         return sg__error_set(&why);
     /* After a fault on the device nothing can be put back, and the report says what happened. */

@@ -788,6 +788,10 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, why.message);
         return sg__error_set(&why);
     }
+    if (back != STEPGRAPH_OK && away) {
+        sg__error_get(&loop->spoiled);
+        return sg__loop_spoiled(loop);
+    }
     if (back != STEPGRAPH_OK)
         return back;
     /* Other ranks have replayed; this one can no longer follow. */

@@ -66,6 +66,7 @@ typedef struct relaxing {
     bool has_memory;
     CUevent start, end; /* Around what is timed. */
     bool hung;
+    bool spoiled; /* What the step touches is not put back. */
 } relaxing;
 
 static double since(uint64_t start_ns)
@@ -630,11 +631,12 @@ static stepgraph_status run_all(relaxing *r)
         return status;
     sg__error_get(&why);
     back = go_back(r);
-    if (back == STEPGRAPH_OK && status != STEPGRAPH_OK)
-        (void)sg__error_set(&why);
-    if (back != STEPGRAPH_OK)
-        (void)sg__step_fail(r->step, sg__fail_prefix(back, "step '%s': what it touches could not be put back after it was tried relaxed: ", r->step->name));
-    return status != STEPGRAPH_OK ? status : back;
+    if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST) /* What it ran must not stay for a call that fails once. */
+        back = go_back(r);
+    r->spoiled = back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST;
+    if (r->spoiled)
+        return sg__step_spoiled(r->step, "relaxing", back);
+    return status != STEPGRAPH_OK ? sg__error_set(&why) : back;
 }
 
 static stepgraph_status tell(relaxing *r, size_t chosen)
@@ -808,6 +810,8 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
     sg__leave(r.session);
     if (status != STEPGRAPH_OK) {
         stepgraph_relax_destroy(r.report);
+        if (r.spoiled)
+            return sg__step_fail(step, status);
         if (status == STEPGRAPH_ERR_LOST && step->state == STEPGRAPH_STEP_READY)
             return sg__step_fail(step, sg__fail_prefix(status, "step '%s', tried relaxed: ", step->name));
         return sg__log_failure(r.session, status);

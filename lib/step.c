@@ -282,6 +282,12 @@ stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status)
     return sg__log_failure(step->session, status);
 }
 
+stepgraph_status sg__step_spoiled(const stepgraph_step *step, const char *tried, stepgraph_status status)
+{
+    return sg__fail_prefix(status, "what the %s of step '%s' ran could not be put back, so the state is that of no step, go back to a checkpoint: ", tried,
+                           step->name);
+}
+
 /* ---- prepare and capture ----------------------------------------------------------------------------------------- */
 
 stepgraph_status stepgraph_step_prepare(stepgraph_step *step)

@@ -104,6 +104,9 @@ stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *pl
 /* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
 SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
 
+/* In front of what the record says: what was tried, "check" or "relaxing", has run the step, and that cannot be put back. The step's state stays. */
+SG__COLD stepgraph_status sg__step_spoiled(const stepgraph_step *step, const char *tried, stepgraph_status status);
+
 /* Drop the graph of a READY step, or what a FAILED one holds, and make it PREPARED; its executable is kept, to be updated in place. */
 stepgraph_status sg__step_record_again(stepgraph_step *step);
 

@@ -231,7 +231,7 @@ static stepgraph_status save(sg__verify *v)
 /* Put everything back whatever happened, keeping the words of what did. */
 static stepgraph_status put_back(sg__verify *v, stepgraph_status status)
 {
-    stepgraph_status back = STEPGRAPH_OK;
+    stepgraph_status back = v->outside ? status : STEPGRAPH_OK;
     stepgraph_error_info why;
 
     sg__error_get(&why);
@@ -239,10 +239,14 @@ static stepgraph_status put_back(sg__verify *v, stepgraph_status status)
         back = sg__session_alive(v->session);
         if (back == STEPGRAPH_OK)
             back = go_back(v);
+        if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST) /* What it ran must not stay for a call that fails once. */
+            back = go_back(v);
     }
     sg__feeds_image_counts(v->session, v->feeds_before); /* Of pins that other steps use, too. */
     for (size_t i = 0; i < v->step->n_used; i++)
         v->step->used_feeds[i] = v->step->used[i]->feeds - v->owed[i];
+    if (back != STEPGRAPH_OK && back != STEPGRAPH_ERR_LOST)
+        return sg__step_spoiled(v->step, "verification", back);
     return status != STEPGRAPH_OK ? sg__error_set(&why) : back;
 }
 

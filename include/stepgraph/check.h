@@ -101,6 +101,8 @@ typedef struct stepgraph_check_config {
  * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory of a pin or of the graph is gone, or the module of one of its kernels: nothing ran then. Or the step
  *                                 writes a CONST pin, which is named: all but that pin is as before.
  * @retval STEPGRAPH_ERR_LOST      The fresh launches hang or fault: it is not the replay that is at fault.
+ * @retval STEPGRAPH_ERR_DRIVER    A driver call failed; all is put back. Or it could not be, at the second try either, and the message says so: the state is
+ *                                 that of no step then, and the host goes back to a checkpoint.
  * @return Otherwise what a callback answered.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1

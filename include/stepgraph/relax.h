@@ -94,7 +94,8 @@ typedef struct stepgraph_relax_config {
  *                                   more than 1024 branches side by side, or memory that the graph refers to is gone, or the module of one of its kernels. The step replays as it was recorded, relaxed before or not.
  * @retval STEPGRAPH_ERR_MEMORY      No room for a second executable, or for saving what the step writes. The step replays as it was recorded.
  * @retval STEPGRAPH_ERR_LOST        A replay hangs or faults; the step is FAILED.
- * @retval STEPGRAPH_ERR_DRIVER      A driver call failed; the step is as it was, or FAILED if what it writes could not be put back.
+ * @retval STEPGRAPH_ERR_DRIVER      A driver call failed; the step is as it was. Or what it writes could not be put back, at the second try either: the
+ *                                   step is FAILED, the state is that of no step, and the host goes back to a checkpoint.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1
  */

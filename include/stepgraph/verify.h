@@ -113,6 +113,8 @@ typedef struct stepgraph_verify_config {
  * @retval STEPGRAPH_ERR_MEMORY    No room for two copies of the memory; the message has the bytes needed and the limits. Nothing ran.
  * @retval STEPGRAPH_ERR_REFUSED   @c progress stopped it; or memory that the graph refers to is gone, or the module of one of its kernels. Nothing ran then.
  * @retval STEPGRAPH_ERR_LOST      A node faulted or hung; the message says which one, and in which part. The session is lost.
+ * @retval STEPGRAPH_ERR_DRIVER    A driver call failed; all is put back. Or it could not be, at the second try either, and the message says so: the state is
+ *                                 that of no step then, and the host goes back to a checkpoint.
  * @return Otherwise what @c feed answered.
  *
  * @threads{handle} @capture{no} @waits{stream} @since 0.1

@@ -2575,7 +2575,7 @@ static int may_fail(const char *entry)
     return 0;
 }
 
-/* Every call of every entry fails once. The step is then as it was, or FAILED where its memory could not be put back; never half of it. */
+/* Every call of every entry fails once. The step is then as it was, since what it touches is put back again. */
 START_TEST(driver_calls_that_fail_leave_the_step_whole)
 {
     unsigned char before[PINS * BYTES], after[PINS * BYTES];
@@ -2603,20 +2603,14 @@ START_TEST(driver_calls_that_fail_leave_the_step_whole)
         status = stepgraph_step_relax(step, NULL, NULL);
         no_driver_fails();
         if (status == STEPGRAPH_OK) { /* Ways that are clearly slower are timed less often, so it may be called less often than before. */
-            ck_assert_msg(may_fail(entry) || driver_calls(entry) < first + nth, "call %u of %s failed, and nobody noticed", nth, entry);
+            unsigned long made = driver_calls(entry) - first;
+            /* The last call may be one that puts everything back, which is done again. */
+            ck_assert_msg(may_fail(entry) || made < nth || made == nth + 1, "call %u of %s failed, and nobody noticed", nth, entry);
         } else {
             ck_assert_msg(strstr(last_words(), entry) != NULL, "call %u of %s: %s", nth, entry, last_words());
             ck_assert_int_eq(last_error().driver_code, CUDA_ERROR_UNKNOWN);
         }
-        if (stepgraph_step_state(step) == STEPGRAPH_STEP_FAILED) {
-            ck_assert_int_ne(status, STEPGRAPH_OK);
-            drawn_fill();
-            OK(stepgraph_step_reset(step));
-            begin_recording(step);
-            drawn_body();
-            OK(stepgraph_step_end(step));
-            continue;
-        }
+        STATE_IS(step, STEPGRAPH_STEP_READY);
         drawn_bytes(after);
         ck_assert_msg(memcmp(before, after, sizeof before) == 0, "call %u of %s: a state is not as it was", nth, entry);
         OK(stepgraph_step_unrelax(step));
