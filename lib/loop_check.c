@@ -141,6 +141,13 @@ static stepgraph_status put_back_escaped(stepgraph_loop *loop)
     return status == STEPGRAPH_OK ? put_back(loop) : status;
 }
 
+/* In front of what the record says. */
+static stepgraph_status not_undone(const stepgraph_loop *loop, stepgraph_status status)
+{
+    return sg__fail_prefix(status, "loop '%s', step %llu: what has run could not be put back, so go back to a checkpoint: ",
+                           loop->name, (unsigned long long)loop->k);
+}
+
 static bool worth_another_try(stepgraph_status status)
 {
     return status != STEPGRAPH_OK && status != STEPGRAPH_ERR_LOST;
@@ -166,12 +173,12 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
     stepgraph_status status = enter_surely(loop), back;
 
     if (status != STEPGRAPH_OK)
-        return status;
+        return not_undone(loop, status);
     status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
     back = surely(loop, put_back);
     sg__loop_forget(loop);
     sg__leave(loop->session);
-    return back != STEPGRAPH_OK ? back : status;
+    return back != STEPGRAPH_OK ? not_undone(loop, back) : status;
 }
 
 stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
@@ -184,18 +191,18 @@ stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
         return STEPGRAPH_OK;
     status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
-        return status;
+        return not_undone(loop, status);
     beside = sg__recording_in(loop->session->context_id, other, sizeof other);
     if (beside && escaped)
         status = sg__fail(STEPGRAPH_ERR_STATE,
-                          "loop '%s': step %llu is half done: work of it went to another stream, and to wait for that, which undoing it takes, would "
-                          "break the recording of step '%s', in another session",
-                          loop->name, (unsigned long long)loop->k, other);
+                          "work of it went to another stream, and to wait for that, which putting it back takes, would break the recording of step '%s', in "
+                          "another session",
+                          other);
     else
         status = surely(loop, beside ? put_back : put_back_escaped);
     sg__loop_forget(loop);
     sg__leave(loop->session);
-    return status;
+    return status == STEPGRAPH_OK ? status : not_undone(loop, status);
 }
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
@@ -788,12 +795,8 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         sg__lane_stays_fresh(loop, lane, STEPGRAPH_WHY_DIVERGED, why.message);
         return sg__error_set(&why);
     }
-    if (back != STEPGRAPH_OK && away) {
-        sg__error_get(&loop->spoiled);
-        return sg__loop_spoiled(loop);
-    }
     if (back != STEPGRAPH_OK)
-        return back;
+        return away ? not_undone(loop, back) : back;
     /* Other ranks have replayed; this one can no longer follow. */
     if (status == STEPGRAPH_ERR_LOST || status == STEPGRAPH_ERR_STATE || (status != STEPGRAPH_OK && loop->config.agree != NULL))
         return sg__error_set(&why);

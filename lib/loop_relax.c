@@ -71,8 +71,7 @@ stepgraph_status sg__loop_spoiled(stepgraph_loop *loop)
     const stepgraph_status status = sg__error_set(&loop->spoiled);
 
     loop->spoiled = (stepgraph_error_info)STEPGRAPH_ERROR_INFO_INIT;
-    return sg__fail_prefix(status, "loop '%s', step %llu: the state is that of no step, go back to a checkpoint: ", loop->name,
-                           (unsigned long long)loop->k);
+    return sg__fail_prefix(status, "loop '%s', step %llu: ", loop->name, (unsigned long long)loop->k);
 }
 
 bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, bool differs, const char *words)

@@ -261,8 +261,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS: begin the step again, and feed. Or warm-up runs cannot be
  *                                 undone, with #STEPGRAPH_LOOP_RESTORE: the step writes a FEED or a CELL, which is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.
- * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what a check ran, or trying to
- *         relax, could not be undone: the state is that of no step then, and the host goes back to a checkpoint.
+ * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what a check, a
+ *         rehearsal, a broken recording or trying to relax has run could not be undone: the message says to go back to a checkpoint.
  *
  * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
  */
