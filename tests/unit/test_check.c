@@ -1,191 +1,25 @@
 /*
  * The checker: what it says of steps that are right, and of every fault that it exists for. The same program runs on cusim and on a card.
  *
- * Beside the tests stands what part of the checker they hold: taking that part away was seen to make them fail (docs/check.md has the list).
+ * check_mutants.py takes each part of the checker out and sees these tests, or those of test_check_hosts, fail.
  */
-#include "support.h"
+#include "trainer.h"
 
-#include <dlfcn.h>
 #include <time.h>
 
-#include "check_kernels_ptx.h"
-
-enum { N = 64 };
-
-/* A small trainer: w = w + rate * x out of place, committed; loss = w[0]. And ways to get it wrong. */
-static struct {
-    stepgraph_pin *w, *x, *rate, *loss, *tmp;
-    CUdeviceptr other; /* Unregistered memory. */
-    CUdeviceptr counter;
-    stepgraph_step *step;
-    stepgraph_check_config config;
-    stepgraph_check *check;
-    stepgraph_check_summary summary;
-
-    /* Faults. */
-    int feed_once;      /* Feeds nothing after so many calls. */
-    int feed_launched;  /* x is copied where the launches are, by a call that no recording holds. */
-    int skip_loss;      /* Nobody writes the loss. */
-    int accumulate;     /* The loss is added to what it held. */
-    int by_value;       /* What is added is an argument; 2: one that comes with the feed. */
-    int stale;          /* Recorded: reads `other`, where launched it reads w. */
-    int skip_commit;    /* Recorded without the commit. */
-    int noise;          /* Adds something that fresh launches do not repeat. */
-    int noisy_feed;     /* So does the feed. */
-    int constant_feed;  /* The same bytes for each step. */
-    int host_counter;   /* Reads a counter of the host's own, put back only by rewind. */
-    int fed_bytes;      /* Of x. 0: all. */
-    int read_padding;   /* The sum of all of x goes into w. */
-    int scratch_moves;  /* Each recording takes another part of it. */
-    int scratch_sum;    /* Adds to scratch that nobody sets to zero; the result is not used. */
-    int scratch_table;  /* Reads scratch that only launches fill: the call is left out of a recording. */
-    int frozen_x;       /* The first recording reads a copy of x. */
-    int writes_x;       /* Adds to x before it is read. */
-    int period;         /* Of x in steps. 0: none. */
-    int quiet;          /* So many calls without the noise. */
-    int rate_once;      /* The rate is fed in step 11 only; 2: as zero. */
-    int dead_read;      /* `unread` is read, into scratch that nobody looks at. */
-    int ones;           /* The loss is a NaN whose bits are all ones. */
-    int once;           /* A kernel whose counter nobody sets back. */
-    unsigned spin_ms;   /* In the recording only. */
-    int fails;          /* The callback fails for this step. */
-    CUstream feeder;    /* Copies x on a stream of its own, */
-    int feeder_waits;   /* and the step waits for it. */
-    int to_adopted;
-    uint64_t counter_now, fed_step;
-    unsigned feeds, enqueues, rewinds, recordings, progress_calls, stop_at;
-    uint64_t random;
-    float host_x[64][N]; /* Page-locked by nobody: copied at the call. */
-} t;
-
-static CUmodule module;
-static CUfunction sum_atomic, once_function, pick_function, wobble;
-
-static stepgraph_pin *unread, *index_pin, *untyped_cell, *early;
 static CUdeviceptr bad;
-
-static int recording(void)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-    CU(StreamIsCapturing(stream, &status));
-    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
-static void fill_x(uint64_t k, float *x)
-{
-    for (int i = 0; i < N; i++)
-        x[i] = t.constant_feed ? 1.0f : (float)(((t.period ? k % (uint64_t)t.period : k) * 7 + (uint64_t)i * 3) % 11) - 5.0f;
-    if (t.noisy_feed)
-        x[3] += (float)(unit_random(&t.random) % 1000);
-}
-
-static stepgraph_status feed(void *user, stepgraph_step *step, uint64_t k)
-{
-    float x[N];
-    stepgraph_status status = STEPGRAPH_OK;
-
-    (void)user;
-    (void)step;
-    t.feeds++;
-    t.fed_step = t.period ? k % (uint64_t)t.period : k;
-    if (t.feed_once && t.feeds > (unsigned)t.feed_once)
-        return STEPGRAPH_OK;
-    fill_x(k, x);
-    if (!t.feeder && !t.feed_launched)
-        status = stepgraph_pin_feed(t.x, x, t.fed_bytes ? (uint64_t)t.fed_bytes : sizeof x);
-    if (status == STEPGRAPH_OK && (!t.rate_once || k == 11))
-        status = stepgraph_pin_feed_f32(t.rate, t.rate_once == 2 ? 0.0f : t.rate_once ? 0.25f : 0.5f);
-    return status;
-}
-
-static stepgraph_status enqueue(void *user, stepgraph_step *step, uint64_t k)
-{
-    CUdeviceptr w = stepgraph_pin_address(t.w), x = stepgraph_pin_address(t.x), loss = stepgraph_pin_address(t.loss);
-    CUdeviceptr rate = stepgraph_pin_address(t.rate), tmp = stepgraph_pin_address(t.tmp);
-    int n = N, inside = recording();
-
-    (void)user;
-    t.enqueues++;
-    t.recordings += inside;
-    if (t.scratch_moves && inside)
-        tmp += t.recordings * sizeof(float) * N;
-    if (t.fails && k == (uint64_t)t.fails && !inside)
-        return STEPGRAPH_ERR_UNSUPPORTED;
-    if (t.feed_launched) {
-        float values[N];
-        fill_x(k, values);
-        if (!inside)
-            CU(StreamSynchronize(stream));
-        CU(MemcpyHtoD(x, values, sizeof values));
-        if (!inside)
-            CU(StreamSynchronize(NULL));
-    }
-    stepgraph_step_mark(step, "forward");
-    if (early)
-        inc(stream, stepgraph_pin_address(early), 1.0f);
-    if (t.scratch_sum)
-        launch(stream, sum_atomic, 1, (void *[]){ &(CUdeviceptr){ tmp + 3 * 4 * N }, &w, &(int){ 1 } });
-    if (t.dead_read)
-        copyf(stream, tmp + 3 * 4 * N + 8, stepgraph_pin_address(unread));
-    if (t.scratch_table && !inside)
-        setv(stream, tmp + 3 * 4 * N + 16, 2.0f);
-    if (t.frozen_x && inside && t.recordings == 1)
-        x = t.other;
-    if (inside && t.spin_ms)
-        spin(stream, t.spin_ms);
-    if (t.once) {
-        unsigned long long ns = 1000 * 1000000ull;
-        if (!inside)
-            CU(MemsetD8Async(t.counter, 0, 4, stream));
-        launch(stream, once_function, 1, (void *[]){ &t.counter, &ns });
-    }
-    if (t.writes_x)
-        inc(stream, x, 1.0f);
-    update(stream, tmp, inside && t.stale == 1 + (t.recordings > 1) * 99 ? t.other : w, x, rate, n);
-    if (t.by_value)
-        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1.0f + (float)(t.by_value == 2 ? t.fed_step : k) }, &n });
-    if (t.host_counter)
-        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ (float)t.counter_now++ }, &n });
-    if (t.noise && (inside || t.enqueues > (unsigned)t.quiet))
-        launch(stream, kernels.addn, N, (void *[]){ &tmp, &(float){ 1e-4f * (float)(unit_random(&t.random) % 1000) / 1000.0f }, &n });
-    if (t.scratch_table)
-        launch(stream, sum_atomic, 1, (void *[]){ &tmp, &(CUdeviceptr){ tmp + 3 * 4 * N + 16 }, &(int){ 1 } });
-    if (t.read_padding)
-        launch(stream, sum_atomic, N, (void *[]){ &tmp, &x, &n });
-    stepgraph_step_mark(step, "commit");
-    if (!(inside && t.skip_commit))
-        OK(stepgraph_pin_commit(t.w, tmp));
-    if (t.accumulate == 2) /* As an integer. */
-        launch(stream, once_function, 1, (void *[]){ &loss, &(unsigned long long){ 0 } });
-    else if (t.accumulate)
-        launch(stream, sum_atomic, 1, (void *[]){ &loss, &w, &(int){ 1 } });
-    else if (t.ones)
-        CU(MemsetD8Async(loss, 0xff, 4, stream));
-    else if (!t.skip_loss)
-        copyf(stream, loss, w);
-    return STEPGRAPH_OK;
-}
 
 static stepgraph_status feed_more(void *user, stepgraph_step *step, uint64_t k)
 {
     int index = (int)(k % N);
 
-    if (unread)
-        OK(stepgraph_pin_feed_u32(unread, (uint32_t)k));
-    if (index_pin)
-        OK(stepgraph_pin_feed(index_pin, &index, sizeof index));
-    if (untyped_cell)
-        OK(stepgraph_pin_feed_u32(untyped_cell, 5));
+    if (t.unread)
+        OK(stepgraph_pin_feed_u32(t.unread, (uint32_t)k));
+    if (t.index_pin)
+        OK(stepgraph_pin_feed(t.index_pin, &index, sizeof index));
+    if (t.untyped_cell)
+        OK(stepgraph_pin_feed_u32(t.untyped_cell, 5));
     return feed(user, step, k);
-}
-
-static stepgraph_status rewind_to(void *user, uint64_t k)
-{
-    (void)user;
-    t.rewinds++;
-    t.counter_now = k;
-    return STEPGRAPH_OK;
 }
 
 static int32_t progress(void *user, const char *phase, uint64_t done, uint64_t total)
@@ -196,139 +30,6 @@ static int32_t progress(void *user, const char *phase, uint64_t done, uint64_t t
     ck_assert_uint_eq(done, t.progress_calls + 1);
     t.progress_calls++;
     return t.stop_at && t.progress_calls >= t.stop_at;
-}
-
-/* cusim looks for missing orders by itself; some tests lack one on purpose. */
-static void races(const char *which)
-{
-    void *driver = dlopen(driver_path(), RTLD_NOW | RTLD_LOCAL);
-    int (*set_races)(const char *) = NULL;
-
-    if (driver)
-        *(void **)&set_races = dlsym(driver, "cusim_set_races");
-    if (set_races)
-        set_races(which);
-}
-
-static stepgraph_pin *typed(stepgraph_role role, uint64_t bytes, const char *name, stepgraph_type type)
-{
-    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
-    stepgraph_pin *made = NULL;
-
-    config.role = role;
-    config.bytes = bytes;
-    config.name = name;
-    config.type = type;
-    OK(stepgraph_pin_create(session, &config, &made));
-    keep_pin(made);
-    return made;
-}
-
-/* Pins, with the state at 1, 2, 3 ... Faults are set afterwards, and then `recorded`. */
-static void made_of(stepgraph_type type)
-{
-    float start[N];
-
-    memset(&t, 0, sizeof t);
-    unread = index_pin = untyped_cell = early = NULL;
-    t.random = 77;
-    t.w = typed(STEPGRAPH_ROLE_STATE, sizeof start, "w", type);
-    t.x = typed(STEPGRAPH_ROLE_FEED, sizeof start, "x", STEPGRAPH_TYPE_F32);
-    t.rate = typed(STEPGRAPH_ROLE_CELL, 4, "rate", STEPGRAPH_TYPE_F32);
-    t.loss = typed(STEPGRAPH_ROLE_OUTPUT, 4, "loss", STEPGRAPH_TYPE_F32);
-    t.tmp = typed(STEPGRAPH_ROLE_SCRATCH, 4 * sizeof start, "tmp", STEPGRAPH_TYPE_F32);
-    t.other = device_make(sizeof start);
-    t.counter = device_make(64);
-    for (int i = 0; i < N; i++)
-        start[i] = 1.0f + (float)i;
-    put_bytes(stepgraph_pin_address(t.w), start, sizeof start);
-    put_bytes(t.other, start, sizeof start);
-    t.config = (stepgraph_check_config)STEPGRAPH_CHECK_CONFIG_INIT;
-    t.config.enqueue = enqueue;
-    t.config.feed = feed;
-    t.config.rewind = rewind_to;
-    t.config.user = &t;
-    t.config.first = 10;
-    t.config.timeout_ns = 20 * 1000000000ull;
-    t.config.delay_ns = 2000000;
-    if (module)
-        return; /* Once: graphs of earlier tests may still refer to it. */
-    CU(ModuleLoadData(&module, check_kernels_ptx));
-    CU(ModuleGetFunction(&sum_atomic, module, "sum_atomic"));
-    CU(ModuleGetFunction(&once_function, module, "once"));
-    CU(ModuleGetFunction(&pick_function, module, "pick"));
-    CU(ModuleGetFunction(&wobble, module, "wobble"));
-}
-
-static void made(void)
-{
-    made_of(STEPGRAPH_TYPE_F32);
-}
-
-static void unmade(void)
-{
-    stepgraph_check_destroy(t.check);
-    t.check = NULL;
-    races("copies");
-}
-
-/* A step of what the enqueue callback does. */
-static void recorded_as(const char *name, uint32_t flags)
-{
-    t.step = step_make(session, name, flags);
-    begin_recording(t.step);
-    OK(t.config.enqueue(NULL, t.step, 10));
-    OK(stepgraph_step_end(t.step));
-}
-
-static void recorded_with(uint32_t flags)
-{
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", flags | STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_EMPTY);
-    t.feeds = t.enqueues = 0;
-}
-
-static void recorded(void)
-{
-    recorded_with(0);
-}
-
-static void checked(void)
-{
-    t.summary = (stepgraph_check_summary)STEPGRAPH_CHECK_SUMMARY_INIT;
-    OK(stepgraph_check_run(t.step, &t.config, &t.check));
-    OK(stepgraph_check_get_summary(t.check, &t.summary));
-    if (getenv("SHOW"))
-        puts(stepgraph_check_text(t.check));
-}
-
-static stepgraph_check_pin about(const char *name)
-{
-    stepgraph_check_pin pin = STEPGRAPH_CHECK_PIN_INIT;
-
-    for (uint32_t i = 0; stepgraph_check_get_pin(t.check, i, &pin) == STEPGRAPH_OK; i++)
-        if (strcmp(pin.name, name) == 0)
-            return pin;
-    ck_abort_msg("the report has no pin '%s'", name);
-}
-
-#define VERDICT(want) \
-    ck_assert_msg(t.summary.verdict == (want), "%s instead of %s:\n%s", stepgraph_check_verdict_name(t.summary.verdict), \
-                  stepgraph_check_verdict_name(want), stepgraph_check_text(t.check))
-#define FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) != 0, "'%s' lacks %s:\n%s", name, #bit, stepgraph_check_text(t.check))
-#define NO_FACT(name, bit) ck_assert_msg((about(name).facts & (bit)) == 0, "'%s' has %s:\n%s", name, #bit, stepgraph_check_text(t.check))
-#define SAYS(...)                                                                                                          \
-    do {                                                                                                                   \
-        const char *words_[] = { __VA_ARGS__, NULL };                                                                      \
-        ck_assert_msg(lacks(stepgraph_check_text(t.check), words_) == NULL, "the report lacks '%s':\n%s",                  \
-                      lacks(stepgraph_check_text(t.check), words_), stepgraph_check_text(t.check));                        \
-    } while (0)
-
-/* Check, and this comes out. */
-static void checked_as(uint32_t want)
-{
-    checked();
-    VERDICT(want);
 }
 
 static void search_named(uint32_t node, const char *name)
@@ -385,7 +86,7 @@ START_TEST(check_leaves_no_trace)
     stepgraph_step_stats was, is;
 
     recorded();
-    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    t.unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
     OK(feed(NULL, NULL, 99)); /* Waits to be sent. */
     OK(stepgraph_pin_feed_f32(t.rate, 0.125f)); /* No step of the check's feeds this. */
     put_float(stepgraph_pin_address(t.loss), 123.0f);
@@ -405,9 +106,9 @@ START_TEST(check_leaves_no_trace)
 
     /* The host's side of the feeds too: what lies between two that are fed travels along with them, as it was. */
     ck_assert_float_eq(pin_float(t.rate), 0.125f);
-    ck_assert(stepgraph_pin_address(t.x) < stepgraph_pin_address(t.rate) && stepgraph_pin_address(t.rate) < stepgraph_pin_address(unread));
+    ck_assert(stepgraph_pin_address(t.x) < stepgraph_pin_address(t.rate) && stepgraph_pin_address(t.rate) < stepgraph_pin_address(t.unread));
     OK(stepgraph_pin_feed(t.x, x, sizeof x));
-    OK(stepgraph_pin_feed_u32(unread, 1));
+    OK(stepgraph_pin_feed_u32(t.unread, 1));
     OK(stepgraph_session_flush(session));
     ck_assert_float_eq(pin_float(t.rate), 0.125f);
     ck_assert_uint_eq(t.counter_now, 10);
@@ -511,7 +212,7 @@ START_TEST(input_that_is_not_fed_begins_as_it_was)
     float rate;
 
     t.config.feed = _i ? feed_more : feed;
-    unread = _i ? typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32) : NULL;
+    t.unread = _i ? typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32) : NULL;
     recorded();
     t.rate_once = 1;
     checked_as(STEPGRAPH_IDENTICAL);
@@ -988,10 +689,10 @@ static stepgraph_status enqueue_more(void *user, stepgraph_step *step, uint64_t 
     CUdeviceptr loss = stepgraph_pin_address(t.loss), w = stepgraph_pin_address(t.w);
     stepgraph_status status = enqueue(user, step, k);
 
-    if (index_pin)
-        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(index_pin) }, &(int){ N }, &bad });
-    if (untyped_cell)
-        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(untyped_cell) }, &(int){ N }, &bad });
+    if (t.index_pin)
+        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(t.index_pin) }, &(int){ N }, &bad });
+    if (t.untyped_cell)
+        launch(stream, pick_function, 1, (void *[]){ &loss, &w, &(CUdeviceptr){ stepgraph_pin_address(t.untyped_cell) }, &(int){ N }, &bad });
     return status;
 }
 
@@ -1014,8 +715,7 @@ static void none_out_of_range(void)
 
 START_TEST(k04_input_that_nobody_reads_is_listed)
 {
-    index_pin = untyped_cell = NULL;
-    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    t.unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
     recorded_more();
     checked_as(STEPGRAPH_IDENTICAL);
     FACT("unread", STEPGRAPH_CHECK_UNREAD);
@@ -1029,7 +729,7 @@ END_TEST
 /* The graph reads it, into scratch that goes nowhere; and an output that is never set to zero does not hide that. */
 START_TEST(k04_input_that_is_read_and_not_used_is_listed)
 {
-    unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
+    t.unread = typed(STEPGRAPH_ROLE_FEED, 4, "unread", STEPGRAPH_TYPE_U32);
     t.dead_read = 1;
     t.accumulate = _i;
     recorded_more();
@@ -1043,8 +743,7 @@ END_TEST
 /* An index takes only values that the host has fed: no kernel is sent out of range. */
 START_TEST(altered_index_stays_in_range)
 {
-    unread = untyped_cell = NULL;
-    index_pin = typed(STEPGRAPH_ROLE_FEED, 4, "index", STEPGRAPH_TYPE_BYTES);
+    t.index_pin = typed(STEPGRAPH_ROLE_FEED, 4, "index", STEPGRAPH_TYPE_BYTES);
     recorded_more();
     checked_as(STEPGRAPH_IDENTICAL);
     ck_assert_uint_eq(t.summary.inputs_seen, 3);
@@ -1054,8 +753,7 @@ END_TEST
 
 START_TEST(input_without_another_value_is_not_altered)
 {
-    unread = index_pin = NULL;
-    untyped_cell = typed(STEPGRAPH_ROLE_CELL, 4, "row", STEPGRAPH_TYPE_I32);
+    t.untyped_cell = typed(STEPGRAPH_ROLE_CELL, 4, "row", STEPGRAPH_TYPE_I32);
     recorded_more();
     checked_as(STEPGRAPH_IDENTICAL);
     FACT("row", STEPGRAPH_CHECK_UNTRIED);
@@ -1103,8 +801,7 @@ END_TEST
 
 START_TEST(k27_padding_that_stays_outside_is_not)
 {
-    unread = untyped_cell = NULL;
-    index_pin = typed(STEPGRAPH_ROLE_FEED, 64, "index", STEPGRAPH_TYPE_I32); /* Only the first is read. */
+    t.index_pin = typed(STEPGRAPH_ROLE_FEED, 64, "index", STEPGRAPH_TYPE_I32); /* Only the first is read. */
     recorded_more();
     checked_as(STEPGRAPH_IDENTICAL);
     NO_FACT("index", STEPGRAPH_CHECK_PADDING);
@@ -1163,50 +860,6 @@ END_TEST
 
 /* ---- order --------------------------------------------------------------------------------------------------------- */
 
-/* The host copies x on a stream of its own; only a step that waits for it is right. Page-locked, so that the copy is read late. */
-static float *locked;
-
-static float *locked_x(uint64_t k)
-{
-    return locked + (k % 16) * N;
-}
-
-static void copy_x(uint64_t k)
-{
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.x), locked_x(k), N * sizeof(float), t.feeder));
-}
-
-static stepgraph_status feed_elsewhere(void *user, stepgraph_step *step, uint64_t k)
-{
-    stepgraph_status status = feed(user, step, k);
-
-    if (status == STEPGRAPH_OK) {
-        fill_x(k, locked_x(k));
-        if (!t.feeder_waits)
-            spin(t.feeder, 20); /* A slow transfer. */
-        copy_x(k);
-        if (t.feeder_waits)
-            CU(StreamSynchronize(t.feeder));
-    }
-    return status;
-}
-
-static void recorded_elsewhere(void)
-{
-    void *memory = NULL;
-    CUdeviceptr place = device_make(N * sizeof(float));
-
-    CU(MemAllocHost(&memory, 16 * N * sizeof(float)));
-    locked = memory;
-    drop_pin(t.x);
-    t.x = pin_adopt(session, STEPGRAPH_ROLE_FEED, place, N * sizeof(float), "x");
-    t.feeder = stream_make(CU_STREAM_NON_BLOCKING);
-    t.config.feed = feed_elsewhere;
-    t.config.feed_stream = t.feeder;
-    t.config.delay_ns = 50 * 1000000ull;
-    recorded();
-}
-
 START_TEST(k21_replay_that_does_not_wait_for_the_feeder_is_found)
 {
     races("off");
@@ -1214,7 +867,6 @@ START_TEST(k21_replay_that_does_not_wait_for_the_feeder_is_found)
     checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_DIFFERS);
     NO_FACT("w", STEPGRAPH_CHECK_ORDER); /* Replays that are waited for are wrong, too: it is the launches that are right. */
-    CU(MemFreeHost(locked));
 }
 END_TEST
 
@@ -1227,7 +879,6 @@ START_TEST(k21_host_that_overwrites_too_early_is_found)
     checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("back to back");
-    CU(MemFreeHost(locked));
 }
 END_TEST
 
@@ -1252,42 +903,19 @@ START_TEST(k21_feed_that_is_in_time_as_a_rule_is_found)
     checked_as(STEPGRAPH_DIVERGED);
     FACT("w", STEPGRAPH_CHECK_ORDER);
     SAYS("do not wait for the feeding stream");
-    CU(MemFreeHost(locked));
 }
 END_TEST
-
-static CUevent fed_event, read_event;
-
-/* On a stream of its own, with a wait on each side. */
-static stepgraph_status feed_in_order(void *user, stepgraph_step *step, uint64_t k)
-{
-    stepgraph_status status = feed(user, step, k);
-
-    fill_x(k, locked_x(k));
-    CU(EventRecord(read_event, stream));
-    CU(StreamWaitEvent(t.feeder, read_event, 0));
-    copy_x(k);
-    CU(EventRecord(fed_event, t.feeder));
-    CU(StreamWaitEvent(stream, fed_event, 0));
-    return status;
-}
 
 START_TEST(k21_feeder_in_order_is_identical)
 {
-    CU(EventCreate(&fed_event, CU_EVENT_DISABLE_TIMING));
-    CU(EventCreate(&read_event, CU_EVENT_DISABLE_TIMING));
-    recorded_elsewhere();
-    t.config.feed = feed_in_order;
+    recorded_in_order();
     checked_as(STEPGRAPH_IDENTICAL);
-    CU(EventDestroy(fed_event));
-    CU(EventDestroy(read_event));
-    CU(MemFreeHost(locked));
 }
 END_TEST
 
-static CUstream other_stream;
-
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
+
+static CUstream other_stream;
 
 START_TEST(k19_replay_that_hangs_is_named_and_nothing_waits)
 {
@@ -1408,7 +1036,7 @@ END_TEST
 /* Nodes that are right and change states and scratch come first; the wrong one is named all the same. */
 START_TEST(search_goes_back_before_each_prefix)
 {
-    early = typed(STEPGRAPH_ROLE_STATE, 4, "early", STEPGRAPH_TYPE_F32);
+    t.early = typed(STEPGRAPH_ROLE_STATE, 4, "early", STEPGRAPH_TYPE_F32);
     t.scratch_sum = 1;
     t.by_value = 1;
     recorded();
@@ -1751,576 +1379,14 @@ START_TEST(report_outlives_the_step)
 }
 END_TEST
 
-/* ---- what is seen only from elsewhere, and what is left alone ------------------------------------------------------- */
-
-START_TEST(late_arm_delay_beyond_timeout)
-{
-    CU(EventCreate(&fed_event, CU_EVENT_DISABLE_TIMING));
-    CU(EventCreate(&read_event, CU_EVENT_DISABLE_TIMING));
-    recorded_elsewhere();
-    t.config.feed = feed_in_order;
-    t.config.timeout_ns = 400 * 1000000ull;
-    t.config.delay_ns = 2 * t.config.timeout_ns;
-    checked();
-    CU(StreamSynchronize(t.feeder));
-    CU(StreamSynchronize(stream));
-    OK(stepgraph_session_wait(session));
-    CU(EventDestroy(fed_event));
-    CU(EventDestroy(read_event));
-    CU(MemFreeHost(locked));
-    VERDICT(STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-START_TEST(strict_step_beside_a_checked_one)
-{
-    stepgraph_step *other = step_make(session, "other", STEPGRAPH_STEP_STRICT_FEEDS | STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-
-    OK(feed(NULL, NULL, 10));
-    begin_recording(other);
-    copyf(stream, stepgraph_pin_address(t.loss), stepgraph_pin_address(t.x));
-    OK(stepgraph_step_end(other));
-    recorded();
-    OK(feed(NULL, NULL, 10));
-    OK(stepgraph_step_replay(other));
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(other), "was not fed");
-    checked_as(STEPGRAPH_IDENTICAL);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_step_replay(other), "was not fed");
-}
-END_TEST
-
-/* Nor does a check, which puts its output back, count as the run of a step that writes what another one has recorded. */
-START_TEST(checked_step_is_no_run_of_another_ones_output)
-{
-    stepgraph_step *other = step_make(session, "other", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    float loss;
-
-    recorded();
-    OK(feed(NULL, NULL, 9));
-    OK(stepgraph_step_replay(t.step));
-    begin_recording(other);
-    copyf(stream, stepgraph_pin_address(t.loss), stepgraph_pin_address(t.x));
-    OK(stepgraph_step_end(other));
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
-    checked_as(STEPGRAPH_IDENTICAL);
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_read(t.loss, &loss, sizeof loss), "other");
-    stepgraph_check_destroy(t.check);
-    t.config.flags |= STEPGRAPH_CHECK_ADVANCE;
-    checked_as(STEPGRAPH_IDENTICAL);
-    OK(stepgraph_pin_read(t.loss, &loss, sizeof loss));
-}
-END_TEST
-
-static stepgraph_status feed_reading_loss(void *user, stepgraph_step *step, uint64_t k)
-{
-    float loss;
-    if (k > 10) {
-        stepgraph_status status = stepgraph_pin_read(t.loss, &loss, sizeof loss);
-        if (status != STEPGRAPH_OK)
-            return status;
-    }
-    return feed(user, step, k);
-}
-START_TEST(feed_may_read_the_last_loss)
-{
-    recorded();
-    t.config.feed = feed_reading_loss;
-    if (_i) {
-        OK(feed(NULL, NULL, 9));
-        OK(stepgraph_step_replay(t.step));
-    }
-    checked_as(STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-static stepgraph_pin *sign, *two;
-static stepgraph_status enqueue_toggle(void *user, stepgraph_step *step, uint64_t k)
-{
-    CUdeviceptr s = stepgraph_pin_address(sign);
-    (void)user, (void)step, (void)k;
-    update(stream, s, s, s, stepgraph_pin_address(two), 1);
-    return STEPGRAPH_OK;
-}
-START_TEST(state_that_alternates_changes)
-{
-    sign = typed(STEPGRAPH_ROLE_STATE, 4, "sign", STEPGRAPH_TYPE_F32);
-    two = typed(STEPGRAPH_ROLE_CELL, 4, "two", STEPGRAPH_TYPE_F32);
-    drop_pin(t.loss);
-    put_float(stepgraph_pin_address(sign), 1.0f);
-    OK(stepgraph_pin_feed_f32(two, -2.0f));
-    OK(stepgraph_session_flush(session));
-    t.config.enqueue = enqueue_toggle;
-    t.config.feed = NULL;
-    t.config.steps = 2 + (uint32_t)_i;
-    recorded_as("toggle", 0);
-    checked();
-    NO_FACT("sign", STEPGRAPH_CHECK_UNCHANGED);
-    VERDICT(STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-static stepgraph_pin *pair;
-static int leave_out;
-static stepgraph_status enqueue_pair(void *user, stepgraph_step *step, uint64_t k)
-{
-    if (!(recording() && leave_out))
-        CU(MemsetD8Async(stepgraph_pin_address(pair) + 4, 0xff, 4, stream));
-    copyf(stream, stepgraph_pin_address(pair), stepgraph_pin_address(t.w));
-    return enqueue(user, step, k);
-}
-START_TEST(output_of_all_ones_left_out)
-{
-    pair = typed(STEPGRAPH_ROLE_OUTPUT, 8, "pair", STEPGRAPH_TYPE_I32);
-    leave_out = _i;
-    t.config.enqueue = enqueue_pair;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", 0);
-    put_bytes(stepgraph_pin_address(pair), (int[]){ 3, 4 }, 8);
-    checked();
-    VERDICT(leave_out ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-static stepgraph_pin *copyof;
-static int in_place;
-static stepgraph_status enqueue_in_place(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user, (void)step, (void)k;
-    if (in_place)
-        inc(stream, stepgraph_pin_address(t.x), 1.0f);
-    copyf(stream, stepgraph_pin_address(t.tmp), stepgraph_pin_address(t.rate)); /* dead read */
-    axpb(stream, stepgraph_pin_address(copyof), stepgraph_pin_address(t.x), 0.5f);
-    copyf(stream, stepgraph_pin_address(t.loss), stepgraph_pin_address(t.x));
-    return STEPGRAPH_OK;
-}
-START_TEST(feed_changed_in_place_is_no_proof)
-{
-    in_place = _i;
-    copyof = typed(STEPGRAPH_ROLE_STATE, 4, "copyof", STEPGRAPH_TYPE_F32);
-    t.config.enqueue = enqueue_in_place;
-    t.config.plant = copyof;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", 0);
-    checked();
-    FACT("rate", STEPGRAPH_CHECK_UNREAD);
-    VERDICT(STEPGRAPH_UNPROVEN);
-}
-END_TEST
-
-static stepgraph_pin *table;
-static stepgraph_status enqueue_const(void *user, stepgraph_step *step, uint64_t k)
-{
-    if (recording())
-        setv(stream, stepgraph_pin_address(table), 9.0f);
-    else
-        setv(stream, stepgraph_pin_address(t.tmp) + 900, 9.0f);
-    return enqueue(user, step, k);
-}
-
-static int rewind_wrong;
-static stepgraph_status rewind_reading(void *user, uint64_t k)
-{
-    float want = k == 10 ? 1.0f : 0.5f, got = float_at(stepgraph_pin_address(t.w));
-    if (got != want) {
-        rewind_wrong++;
-    }
-    return rewind_to(user, k);
-}
-START_TEST(rewind_finds_pins_restored)
-{
-    rewind_wrong = 0;
-    t.stale = 1;
-    recorded();
-    t.config.rewind = rewind_reading;
-    checked_as(STEPGRAPH_DIVERGED);
-    ck_assert_int_eq(rewind_wrong, 0);
-}
-END_TEST
-
-static stepgraph_status feed_short_later(void *user, stepgraph_step *step, uint64_t k)
-{
-    t.fed_bytes = k == 10 + (uint64_t)leave_out ? 40 : 0;
-    return feed(user, step, k);
-}
-START_TEST(padding_of_a_later_step)
-{
-    leave_out = _i;
-    t.read_padding = 1;
-    t.config.feed = feed_short_later;
-    recorded();
-    checked();
-    FACT("x", STEPGRAPH_CHECK_PADDING);
-}
-END_TEST
-
-/* An input in page-locked host memory that the graph copies. */
-static float *host_rate;
-static stepgraph_pin *blind;
-static stepgraph_status feed_host_rate(void *user, stepgraph_step *step, uint64_t k)
-{
-    CU(StreamSynchronize(stream)); /* This host does not overwrite too early. */
-    *host_rate = (float)k;
-    return feed(user, step, k);
-}
-static stepgraph_status enqueue_host_rate(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user, (void)step, (void)k;
-    CU(MemcpyHtoDAsync(stepgraph_pin_address(t.loss), host_rate, 4, stream));
-    copyf(stream, stepgraph_pin_address(t.tmp), stepgraph_pin_address(t.rate)); /* dead reads */
-    copyf(stream, stepgraph_pin_address(t.tmp), stepgraph_pin_address(t.x));
-    copyf(stream, stepgraph_pin_address(t.tmp), stepgraph_pin_address(blind));
-    axpb(stream, stepgraph_pin_address(blind), stepgraph_pin_address(t.loss), 0.5f);
-    return STEPGRAPH_OK;
-}
-START_TEST(host_memory_that_changes_is_no_proof)
-{
-    CU(MemAllocHost((void **)&host_rate, 4));
-    blind = typed(STEPGRAPH_ROLE_STATE, 4, "blind", STEPGRAPH_TYPE_F32);
-    t.config.enqueue = enqueue_host_rate;
-    t.config.feed = feed_host_rate;
-    t.config.plant = blind;
-    OK(feed_host_rate(NULL, NULL, 10));
-    recorded_as("train", STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
-    t.config.delay_ns = 1;
-    /* the host waits itself */
-    checked();
-    drop_step(t.step);
-    CU(MemFreeHost(host_rate));
-    FACT("x", STEPGRAPH_CHECK_UNREAD);
-    FACT("rate", STEPGRAPH_CHECK_UNREAD);
-    VERDICT(STEPGRAPH_UNPROVEN);
-}
-END_TEST
-
-/* Evaluation on stale weights. */
-static int eval_stale;
-static stepgraph_status enqueue_eval(void *user, stepgraph_step *step, uint64_t k)
-{
-    CUdeviceptr from = recording() && eval_stale ? t.other : stepgraph_pin_address(t.w);
-    (void)user, (void)step, (void)k;
-    update(stream, stepgraph_pin_address(t.tmp), from, stepgraph_pin_address(t.x), stepgraph_pin_address(t.rate), N);
-    CU(MemsetD8Async(stepgraph_pin_address(t.loss), 0, 4, stream));
-    launch(stream, sum_atomic, N, (void *[]){ &(CUdeviceptr){ stepgraph_pin_address(t.loss) }, &(CUdeviceptr){ stepgraph_pin_address(t.tmp) }, &(int){ N } });
-    return STEPGRAPH_OK;
-}
-
-/* Launches write a const, later. */
-static stepgraph_status enqueue_const_later(void *user, stepgraph_step *step, uint64_t k)
-{
-    copyf(stream, stepgraph_pin_address(t.tmp) + 900, stepgraph_pin_address(table));
-    if (k == 11)
-        setv(stream, stepgraph_pin_address(table), 9.0f);
-    return enqueue(user, step, k);
-}
-START_TEST(const_written_in_the_second_step)
-{
-    table = typed(STEPGRAPH_ROLE_CONST, 4, "table", STEPGRAPH_TYPE_F32);
-    put_float(stepgraph_pin_address(table), 2.0f);
-    t.config.enqueue = enqueue_const_later;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", 0);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), ": it writes pin 'table'");
-}
-END_TEST
-
-static CUcontext hosts;
-static int32_t progress_context(void *user, const char *phase, uint64_t done, uint64_t total)
-{
-    CUcontext now = NULL;
-    (void)user, (void)phase, (void)done, (void)total;
-    CU(CtxGetCurrent(&now));
-    if (now != hosts)
-        t.stop_at++;
-    return 0;
-}
-static stepgraph_status feed_context(void *user, stepgraph_step *step, uint64_t k)
-{
-    CUcontext now = NULL;
-    CU(CtxGetCurrent(&now));
-    ck_assert_ptr_eq(now, hosts);
-    return feed(user, step, k);
-}
-static CUcontext primary;
-static stepgraph_status enqueue_context(void *user, stepgraph_step *step, uint64_t k)
-{
-    stepgraph_status status;
-    CU(CtxSetCurrent(primary));
-    status = enqueue(user, step, k);
-    CU(CtxSetCurrent(hosts));
-    return status;
-}
-START_TEST(progress_is_called_in_the_hosts_context)
-{
-    CUcontext before = NULL;
-    recorded();
-    CU(CtxGetCurrent(&before));
-    primary = before;
-    CU(CtxCreate(&hosts, 0, 0));
-    t.config.progress = progress_context;
-    t.config.feed = feed_context;
-    t.config.enqueue = enqueue_context;
-    checked();
-    CU(CtxDestroy(hosts));
-    CU(CtxSetCurrent(before));
-    ck_assert_uint_eq(t.stop_at, 0);
-}
-END_TEST
-
-START_TEST(tuning_does_not_count_the_checks_replays)
-{
-    stepgraph_tuning tuning = STEPGRAPH_TUNING_INIT;
-
-    recorded();
-    OK(stepgraph_step_tune(t.step, 2));
-    checked_as(STEPGRAPH_IDENTICAL);
-    replayed(t.step, 4);
-    replayed(t.step, 1);
-    replayed(t.step, 1);
-    OK(stepgraph_step_get_tuning(t.step, &tuning));
-    ck_assert_int_eq(tuning.done, 0);
-}
-END_TEST
-
-/* A pin made in a callback: state, and scratch. */
-
-/* A training step that reads another network's weights as they were. V: and a learning rate. */
-static stepgraph_pin *target;
-static int stale_target, stale_rate;
-static CUdeviceptr old_rate;
-static stepgraph_status enqueue_target(void *user, stepgraph_step *step, uint64_t k)
-{
-    CUdeviceptr w = stepgraph_pin_address(t.w), x = stepgraph_pin_address(t.x), tmp = stepgraph_pin_address(t.tmp), tmp2 = tmp + 4 * N;
-    CUdeviceptr rate = recording() && stale_rate ? old_rate : stepgraph_pin_address(t.rate);
-    CUdeviceptr from = recording() && stale_target ? t.other : stepgraph_pin_address(target);
-    (void)user, (void)step, (void)k;
-    update(stream, tmp, w, x, rate, N);
-    update(stream, tmp2, tmp, from, rate, N);
-    OK(stepgraph_pin_commit(t.w, tmp2));
-    copyf(stream, stepgraph_pin_address(t.loss), w);
-    return STEPGRAPH_OK;
-}
-static stepgraph_status feed_no_rate(void *user, stepgraph_step *step, uint64_t k)
-{
-    stepgraph_status status = feed(user, step, k);
-    return status == STEPGRAPH_OK ? stepgraph_pin_feed_f32(t.rate, 0) : status;
-}
-START_TEST(stale_read_only_state_or_frozen_rate)
-{
-    float v[N];
-    stale_target = _i == 1;
-    stale_rate = _i == 2 || _i == 3; /* 3: still 0, in warm-up. */
-    target = typed(STEPGRAPH_ROLE_STATE, sizeof v, "target", STEPGRAPH_TYPE_F32);
-    bytes_at(t.other, v, sizeof v);
-    put_bytes(stepgraph_pin_address(target), v, sizeof v);
-    old_rate = device_make(4);
-    put_float(old_rate, _i == 3 ? 0 : 0.5f);
-    t.config.enqueue = enqueue_target;
-    if (_i == 3)
-        t.config.feed = feed_no_rate;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    checked();
-    VERDICT(_i ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-/* Two slots. */
-START_TEST(overwritten_too_early_with_few_slots)
-{
-    stepgraph_session_config config = STEPGRAPH_SESSION_CONFIG_INIT;
-
-    drop_pin(t.w);
-    drop_pin(t.x);
-    drop_pin(t.rate);
-    drop_pin(t.loss);
-    drop_pin(t.tmp);
-    config.feed_slots = 2 + (uint32_t)_i;
-    reopen(&config);
-    made();
-    races("off");
-    t.feeder_waits = 1;
-    recorded_elsewhere();
-    checked();
-    CU(MemFreeHost(locked));
-    VERDICT(STEPGRAPH_DIVERGED);
-}
-END_TEST
-
-/* NaN beside noise. */
-START_TEST(nan_beside_noise)
-{
-    float v[N];
-    for (int i = 0; i < N; i++)
-        v[i] = NAN;
-    t.noise = 1;
-    t.stale = 1;
-    recorded();
-    put_bytes(t.other, v, sizeof v);
-    checked_as(STEPGRAPH_DIVERGED);
-}
-END_TEST
-
-/* A callback that resets the step. */
-
-/* A check in a callback of a check. */
-
-/* What the host feeds next is not what the image of the step before holds. */
-START_TEST(image_is_made_before_the_next_feed)
-{
-    races("off");
-    typed(STEPGRAPH_ROLE_STATE, 64 << 20, "a large one", STEPGRAPH_TYPE_F32);
-    t.feeder_waits = 1;
-    recorded_elsewhere();
-    checked();
-    CU(MemFreeHost(locked));
-    NO_FACT("x", STEPGRAPH_CHECK_UNREPEATED);
-    VERDICT(STEPGRAPH_DIVERGED);
-}
-END_TEST
-
-/* Nothing pinned at all. */
-static stepgraph_status enqueue_unpinned(void *user, stepgraph_step *step, uint64_t k)
-{
-    (void)user, (void)step, (void)k;
-    inc(stream, t.other, 1.0f);
-    return STEPGRAPH_OK;
-}
-START_TEST(no_pins_at_all)
-{
-    drop_pin(t.w);
-    drop_pin(t.x);
-    drop_pin(t.rate);
-    drop_pin(t.loss);
-    drop_pin(t.tmp);
-    t.config.enqueue = enqueue_unpinned;
-    t.config.feed = NULL;
-    t.config.steps = 64;
-    recorded_as("none", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    checked_as(STEPGRAPH_UNPROVEN);
-}
-END_TEST
-
-/* Pins are not made while the snapshots of all pins are: the callback is told so. */
-static stepgraph_status feed_making_pins(void *user, stepgraph_step *step, uint64_t k)
-{
-    static const stepgraph_role roles[] = { STEPGRAPH_ROLE_CELL, STEPGRAPH_ROLE_OUTPUT, STEPGRAPH_ROLE_STATE };
-    stepgraph_pin_config config = STEPGRAPH_PIN_CONFIG_INIT;
-    stepgraph_pin *pin;
-
-    config.bytes = 4;
-    config.name = "late";
-    for (size_t i = 0; i < 3; i++) {
-        config.role = roles[i];
-        FAILS(STEPGRAPH_ERR_STATE, stepgraph_pin_create(session, &config, &pin), "late", "callback of a check");
-    }
-    return feed(user, step, k);
-}
-
-START_TEST(pins_are_not_made_in_callbacks)
-{
-    recorded();
-    OK(stepgraph_pin_feed_f32(t.rate, 0.125f));
-    t.rate_once = 1;
-    t.config.first = 20; /* The rate is not fed. */
-    t.config.feed = feed_making_pins;
-    checked_as(STEPGRAPH_IDENTICAL);
-    ck_assert_float_eq(pin_float(t.rate), 0.125f);
-    pin_make(session, STEPGRAPH_ROLE_CELL, 4, "late"); /* Afterwards they are. */
-}
-END_TEST
-
-static stepgraph_status feed_checking(void *user, stepgraph_step *step, uint64_t k)
-{
-    stepgraph_check_config config = t.config;
-    stepgraph_check *check = NULL;
-
-    config.feed = feed;
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_check_run(t.step, &config, &check), "callback of a check");
-    return feed(user, step, k);
-}
-
-START_TEST(steps_are_not_checked_in_callbacks)
-{
-    recorded();
-    t.config.feed = feed_checking;
-    checked_as(STEPGRAPH_IDENTICAL);
-}
-END_TEST
-
-static stepgraph_status feed_resetting(void *user, stepgraph_step *step, uint64_t k)
-{
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_reset(t.step), "train", "callback of its check");
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_relax(t.step, NULL, NULL), "train", "callback of its check");
-    return feed(user, step, k);
-}
-
-START_TEST(checked_step_is_not_reset_in_callbacks)
-{
-    recorded();
-    t.config.feed = feed_resetting;
-    checked_as(STEPGRAPH_IDENTICAL);
-    OK(stepgraph_step_reset(t.step)); /* Afterwards it is. */
-}
-END_TEST
-
-/* Nothing of the check's is written to memory that is somebody else's by now. */
-START_TEST(scratch_that_is_gone_is_not_filled)
-{
-    CUdeviceptr memory = device_make(4096), again = 0;
-    float v[1024];
-
-    pin_adopt(session, STEPGRAPH_ROLE_SCRATCH, memory, sizeof v, "loose");
-    recorded();
-    device_drop(memory);
-    if (_i == 1)
-        again = device_make(sizeof v);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), "loose");
-    if (again != 0) {
-        bytes_at(again, v, sizeof v);
-        ck_assert_float_eq(v[0], 0);
-    }
-}
-END_TEST
-
-START_TEST(constant_that_only_a_replay_writes_is_named)
-{
-    table = typed(STEPGRAPH_ROLE_CONST, 4, "table", STEPGRAPH_TYPE_F32);
-    put_float(stepgraph_pin_address(table), 2.0f);
-    t.config.enqueue = enqueue_const;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("train", 0);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_check_run(t.step, &t.config, &t.check), "its replay writes pin 'table'");
-}
-END_TEST
-
-/* 0, 2: what stands in w; 1, 3: what stood there when it was recorded. 2, 3: planted in w, whose byte stays what it is made. */
-START_TEST(evaluation_on_stale_weights)
-{
-    eval_stale = _i & 1;
-    t.config.enqueue = enqueue_eval;
-    if (_i & 2)
-        t.config.plant = t.w;
-    OK(feed(NULL, NULL, 10));
-    recorded_as("eval", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
-    checked();
-    VERDICT(eval_stale ? STEPGRAPH_DIVERGED : STEPGRAPH_IDENTICAL);
-    if (eval_stale)
-        SAYS("that were altered");
-}
-END_TEST
-
 static Suite *make(void)
 {
     Suite *suite = suite_create("check");
-    TCase *right = unit_case(suite, "right"), *wrong = unit_case(suite, "wrong"), *noise = unit_case(suite, "determinism"),
-          *in = unit_case(suite, "inputs"), *plant = unit_case(suite, "planted"), *order = unit_case(suite, "order"),
-          *late = unit_case(suite, "time"), *place = unit_case(suite, "place"), *room = unit_case(suite, "memory"), *calls = unit_case(suite, "calls");
-    TCase *all[] = { right, wrong, noise, in, plant, order, late, place, room, calls };
+    TCase *right = trainer_case(suite, "right"), *wrong = trainer_case(suite, "wrong"), *noise = trainer_case(suite, "determinism");
+    TCase *in = trainer_case(suite, "inputs"), *plant = trainer_case(suite, "planted"), *order = trainer_case(suite, "order");
+    TCase *late = trainer_case(suite, "time"), *place = trainer_case(suite, "place"), *room = trainer_case(suite, "memory");
+    TCase *calls = trainer_case(suite, "calls");
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        tcase_add_checked_fixture(all[i], made, unmade);
-        tcase_set_timeout(all[i], 60);
-    }
     tcase_add_test(right, right_step_is_identical);
     tcase_add_test(right, check_leaves_no_trace);
     tcase_add_loop_test(right, advancing_check_does_the_steps, 1, 5);
@@ -2394,30 +1460,6 @@ static Suite *make(void)
     tcase_add_loop_test(calls, side_stream_that_is_not_joined_is_waited_for, 0, 2);
     tcase_add_test(calls, bad_calls_are_refused);
     tcase_add_test(calls, report_outlives_the_step);
-    tcase_add_test(late, late_arm_delay_beyond_timeout);
-    tcase_add_test(calls, strict_step_beside_a_checked_one);
-    tcase_add_test(calls, checked_step_is_no_run_of_another_ones_output);
-    tcase_add_loop_test(calls, feed_may_read_the_last_loss, 0, 2);
-    tcase_add_loop_test(right, state_that_alternates_changes, 0, 2);
-    tcase_add_loop_test(wrong, output_of_all_ones_left_out, 0, 2);
-    tcase_add_loop_test(plant, feed_changed_in_place_is_no_proof, 0, 2);
-    tcase_add_test(wrong, constant_that_only_a_replay_writes_is_named);
-    tcase_add_test(calls, rewind_finds_pins_restored);
-    tcase_add_loop_test(in, padding_of_a_later_step, 0, 2);
-    tcase_add_test(plant, host_memory_that_changes_is_no_proof);
-    tcase_add_loop_test(wrong, evaluation_on_stale_weights, 0, 4);
-    tcase_add_test(wrong, const_written_in_the_second_step);
-    tcase_add_test(calls, progress_is_called_in_the_hosts_context);
-    tcase_add_test(calls, tuning_does_not_count_the_checks_replays);
-    tcase_add_loop_test(wrong, stale_read_only_state_or_frozen_rate, 0, 4);
-    tcase_add_loop_test(order, overwritten_too_early_with_few_slots, 0, 3);
-    tcase_add_test(noise, nan_beside_noise);
-    tcase_add_test(order, image_is_made_before_the_next_feed);
-    tcase_add_test(right, no_pins_at_all);
-    tcase_add_test(calls, pins_are_not_made_in_callbacks);
-    tcase_add_test(calls, steps_are_not_checked_in_callbacks);
-    tcase_add_test(calls, checked_step_is_not_reset_in_callbacks);
-    tcase_add_loop_test(calls, scratch_that_is_gone_is_not_filled, 0, 2);
     return suite;
 }
 
