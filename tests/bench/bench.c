@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "bench_kernels_ptx.h"
-#include "entries.h"
+#include "../entry_names.h"
 #include "hooks.h"
 
 struct bench_driver cu;
@@ -561,13 +561,6 @@ CUgraphExec bench_instantiate(CUgraph graph)
 /* ---- work done ------------------------------------------------------------------------------------------------------ */
 
 /* Every entry that the library can call. */
-static const char *const entries[] = {
-#define X(name, version, params) "cu" #name,
-    SG__DRIVER_ENTRIES(X, X)
-#undef X
-};
-enum { ENTRIES = sizeof entries / sizeof *entries };
-
 static unsigned long (*driver_calls)(const char *entry);
 static void (*hooks_begin)(void (*)(void));
 static struct bench_hook_counts (*hooks_end)(void);

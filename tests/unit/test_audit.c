@@ -1,5 +1,5 @@
 /* What end finds in one recording: each hazard planted on purpose, and its own switch; and what replays find later. */
-#include "entries.h"
+#include "../entry_names.h"
 #include "findings.h"
 
 static stepgraph_pin *w; /* A STATE of 4 bytes. */
@@ -1342,13 +1342,6 @@ START_TEST(replaced_pin_has_the_switch_of_freed_memory)
 END_TEST
 
 /* ---- driver calls that fail ------------------------------------------------------------------------------------------- */
-
-static const char *const entries[] = {
-#define X(name, version, params) "cu" #name,
-    SG__DRIVER_ENTRIES(X, X)
-#undef X
-};
-enum { ENTRIES = sizeof entries / sizeof *entries };
 
 /* Operands of which the driver is asked what they are. */
 static struct {

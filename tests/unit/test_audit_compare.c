@@ -1,6 +1,6 @@
 /* Two recordings compared: each value that a replay would freeze, planted on purpose; other forms of a step; recording through a
  * callback. */
-#include "entries.h"
+#include "../entry_names.h"
 #include "findings.h"
 
 /* Between the steps of a host that keeps its memory in place by other means. */
@@ -973,13 +973,6 @@ START_TEST(order_beside_programmatic_launches_is_compared)
     FOUND(compared(a, early(x, side, 2), NULL), TOPOLOGY, UINT32_MAX, "", NOWHERE, 0, "record one graph", "other programmatic launches in the second");
 }
 END_TEST
-
-static const char *const entries[] = {
-#define X(name, version, params) "cu" #name,
-    SG__DRIVER_ENTRIES(X, X)
-#undef X
-};
-enum { ENTRIES = sizeof entries / sizeof *entries };
 
 static void nothing(void *user)
 {

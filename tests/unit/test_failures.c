@@ -5,15 +5,8 @@
  * unknown error and, where memory is asked for, with too little of it. Each time the status fits, the record names the call and
  * the code, nothing leaks on the device (and, in a build with sanitizers, on the host), and afterwards the same call works.
  */
-#include "entries.h"
+#include "../entry_names.h"
 #include "support.h"
-
-static const char *const entries[] = {
-#define X(name, version, signature) "cu" #name,
-    SG__DRIVER_ENTRIES(X, X)
-#undef X
-};
-enum { ENTRIES = sizeof entries / sizeof *entries };
 
 /*
  * Where one of these fails, the library may carry on: undoing cannot be undone; names and node counts are for words only; and

@@ -46,6 +46,71 @@ START_TEST(relaxed_replays_give_what_launches_give)
 }
 END_TEST
 
+/* ---- what holds of any step ------------------------------------------------------------------------------------------ */
+
+/* On a card what has no order runs as it comes. */
+static void order_is(unsigned long long seed)
+{
+    if (unit_has_controls())
+        driver_seed(seed);
+}
+
+/* With what the kernels only read declared. */
+static stepgraph_relax *relaxed_reading(stepgraph_step *step, uint32_t lanes)
+{
+    static const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
+    stepgraph_relax_config config = on_lanes(lanes);
+
+    config.reads = reads;
+    config.n_reads = sizeof reads / sizeof *reads;
+    return relaxed(step, &config);
+}
+
+/* Whatever the order of what has none: two replays leave these bytes. */
+static void kept_apart(stepgraph_step *step, void (*fill)(void), void (*read)(unsigned char *), const unsigned char *wanted, size_t bytes)
+{
+    const uint32_t lanes = step_stats(step).lanes;
+    unsigned char *got = malloc(bytes);
+
+    for (unsigned k = 0; k < 4; k++) {
+        order_is(1 + 4 * lanes + k);
+        fill();
+        replayed(step, 2);
+        read(got);
+        order_is(0);
+        for (size_t at = 0; at < bytes; at++)
+            if (got[at] != wanted[at])
+                ck_abort_msg("on %u lanes byte %zu of place %zu is %02x instead of %02x", lanes, at % BYTES, at / BYTES, got[at], wanted[at]);
+    }
+    free(got);
+}
+
+/* What is declared truly is not accused, and all is put back: so many bytes. */
+static void verified(stepgraph_step *step, void (*fill)(void), void (*read)(unsigned char *), size_t bytes)
+{
+    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
+    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
+    unsigned char *before = malloc(bytes), *after = malloc(bytes);
+    stepgraph_verify *report = NULL;
+
+    fill();
+    read(before);
+    verification.steps = 2;
+    verification.repeats = 2;
+    order_is(5);
+    OK(stepgraph_step_verify(step, &verification, &report));
+    order_is(0);
+    OK(stepgraph_verify_get_summary(report, &found));
+    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
+    stepgraph_verify_destroy(report);
+    read(after);
+    ck_assert_msg(memcmp(before, after, bytes) == 0, "something is not as it was");
+    free(before);
+    free(after);
+}
+
+/* ---- memory that stands close together ------------------------------------------------------------------------------- */
+
 /* Memory of every sort that stands close together, and side streams that have parts of it to themselves while they are forked. */
 enum { PLACES = 18, SIDES = 2 };
 static struct {
@@ -84,13 +149,6 @@ static void close_by_make(uint64_t seed)
         close_by.sides[i] = stream_make(CU_STREAM_NON_BLOCKING);
     *(void **)&close_by.set_2d_8 = stepgraph_session_symbol(session, "cuMemsetD2D8Async", 3020);
     *(void **)&close_by.set_2d_16 = stepgraph_session_symbol(session, "cuMemsetD2D16Async", 3020);
-}
-
-/* On a card what has no order runs as it comes. */
-static void order_is(unsigned long long seed)
-{
-    if (unit_has_controls())
-        driver_seed(seed);
 }
 
 static void close_by_fill(void)
@@ -175,9 +233,7 @@ static void close_by_body(stepgraph_step *step)
 START_TEST(memory_that_stands_close_together_is_kept_apart)
 {
     static const uint32_t lanes[] = {4, 16, 64};
-    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
-    stepgraph_relax_config config = on_lanes(4);
-    unsigned char wanted[PLACES * BYTES], got[PLACES * BYTES];
+    unsigned char wanted[PLACES * BYTES];
     stepgraph_step *step;
 
     close_by_make(1 + (uint64_t)_i);
@@ -188,65 +244,27 @@ START_TEST(memory_that_stands_close_together_is_kept_apart)
     step = record_begin("close by", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     close_by_body(step);
     OK(stepgraph_step_end(step));
-    config.reads = reads;
-    config.n_reads = sizeof reads / sizeof *reads;
     for (unsigned i = 0; i < sizeof lanes / sizeof *lanes; i++) {
-        config.lanes = lanes[i];
-        relaxed(step, &config);
-        for (unsigned k = 0; k < 4; k++) {
-            order_is(1 + 4 * i + k);
-            close_by_fill();
-            replayed(step, 2);
-            close_by_bytes(got);
-            order_is(0);
-            for (size_t at = 0; at < sizeof got; at++)
-                if (got[at] != wanted[at])
-                    ck_abort_msg("on %u lanes byte %zu of place %zu is %02x instead of %02x", lanes[i], at % BYTES, at / BYTES, got[at], wanted[at]);
-        }
+        relaxed_reading(step, lanes[i]);
+        kept_apart(step, close_by_fill, close_by_bytes, wanted, sizeof wanted);
     }
 }
 END_TEST
 
-/* What is declared truly is not accused, and all is put back: so many bytes. */
-static void verified(stepgraph_step *step, void (*fill)(void), void (*read)(unsigned char *), size_t bytes)
-{
-    stepgraph_verify_config verification = STEPGRAPH_VERIFY_CONFIG_INIT;
-    stepgraph_verify_summary found = STEPGRAPH_VERIFY_SUMMARY_INIT;
-    unsigned char *before = malloc(bytes), *after = malloc(bytes);
-    stepgraph_verify *report = NULL;
-
-    fill();
-    read(before);
-    verification.steps = 2;
-    verification.repeats = 2;
-    order_is(5);
-    OK(stepgraph_step_verify(step, &verification, &report));
-    order_is(0);
-    OK(stepgraph_verify_get_summary(report, &found));
-    ck_assert_msg(found.verdict == STEPGRAPH_NO_FAULT_FOUND, "%s", stepgraph_verify_text(report));
-    stepgraph_verify_destroy(report);
-    read(after);
-    ck_assert_msg(memcmp(before, after, bytes) == 0, "something is not as it was");
-    free(before);
-    free(after);
-}
-
 START_TEST(memory_that_stands_close_together_is_verified)
 {
-    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"copyf", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
-    stepgraph_relax_config config = on_lanes(16);
     stepgraph_step *step;
 
     close_by_make(101 + (uint64_t)_i);
     step = record_begin("close by", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     close_by_body(step);
     OK(stepgraph_step_end(step));
-    config.reads = reads;
-    config.n_reads = sizeof reads / sizeof *reads;
-    relaxed(step, &config);
+    relaxed_reading(step, 16);
     verified(step, close_by_fill, close_by_bytes, PLACES * BYTES);
 }
 END_TEST
+
+/* ---- nodes of every kind ------------------------------------------------------------------------------------------------ */
 
 /* Nodes of every kind that a recording may hold: copies of planes, child graphs in child graphs, host functions over page-locked memory, launches
  * through `extra`, cooperative ones, commits. Forked, each stream has the places, the graph and the host memory to itself that bear its number. */
@@ -457,9 +475,8 @@ static void mixed_body(stepgraph_step *step)
 START_TEST(nodes_of_every_kind_are_kept_apart)
 {
     static const uint32_t lanes[] = {2, 16, 64, 0};
-    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
-    unsigned char wanted[(MIXED + PARTS) * BYTES], got[(MIXED + PARTS) * BYTES];
-    stepgraph_relax_config config = on_lanes(4);
+    unsigned char wanted[(MIXED + PARTS) * BYTES];
+    stepgraph_relax *report;
     stepgraph_step *step;
 
     mixed_make(1 + (uint64_t)_i, _i % 2);
@@ -470,27 +487,14 @@ START_TEST(nodes_of_every_kind_are_kept_apart)
     step = record_begin("mixed", STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS | STEPGRAPH_STEP_ALLOW_HOST_MEMORY);
     mixed_body(step);
     OK(stepgraph_step_end(step));
-    config.reads = reads;
-    config.n_reads = sizeof reads / sizeof *reads;
     for (unsigned i = 0; i < sizeof lanes / sizeof *lanes; i++) {
-        config.lanes = lanes[i];
         if (lanes[i] == 0 && mixed.host)
             continue;
         mixed_fill();
+        report = relaxed_reading(step, lanes[i]);
         if (lanes[i] == 0)
-            ck_assert_int_ne(summary(relaxed(step, &config)).identical, 0);
-        else
-            relaxed(step, &config);
-        for (unsigned k = 0; k < 3; k++) {
-            order_is(1 + 4 * i + k);
-            mixed_fill();
-            replayed(step, 2);
-            mixed_bytes(got);
-            order_is(0);
-            for (size_t at = 0; at < sizeof got; at++)
-                if (got[at] != wanted[at])
-                    ck_abort_msg("seed %d on %u lanes byte %zu of place %zu is %02x instead of %02x", _i, lanes[i], at % BYTES, at / BYTES, got[at], wanted[at]);
-        }
+            ck_assert_int_ne(summary(report).identical, 0);
+        kept_apart(step, mixed_fill, mixed_bytes, wanted, sizeof wanted);
     }
     drop_newest_step();
     mixed_drop();
@@ -499,17 +503,13 @@ END_TEST
 
 START_TEST(nodes_of_every_kind_are_verified)
 {
-    const stepgraph_relax_kernel reads[] = {{"axpb", 1, 0}, {"update", 1, 0}, {"update", 2, 0}, {"update", 3, 0}, {"packed", 0, 0}};
-    stepgraph_relax_config config = on_lanes(16);
     stepgraph_step *step;
 
     mixed_make(101 + (uint64_t)_i, 0);
     step = record_begin("mixed", STEPGRAPH_STEP_ALLOW_UNREGISTERED);
     mixed_body(step);
     OK(stepgraph_step_end(step));
-    config.reads = reads;
-    config.n_reads = sizeof reads / sizeof *reads;
-    relaxed(step, &config);
+    relaxed_reading(step, 16);
     verified(step, mixed_fill, mixed_bytes, (MIXED + PARTS) * BYTES);
     drop_newest_step();
     mixed_drop();

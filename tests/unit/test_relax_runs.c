@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <unistd.h>
 
+#include "../entry_names.h"
 #include "relaxing.h"
 
 /* ---- by the clock ------------------------------------------------------------------------------------------------------ */
@@ -701,13 +702,6 @@ START_TEST(loop_refuses_bad_options_of_relaxing)
 END_TEST
 
 /* ---- what goes wrong on the way --------------------------------------------------------------------------------------- */
-
-static const char *const entries[] = {
-#define X(name, version, params) "cu" #name,
-    SG__DRIVER_ENTRIES(X, X)
-#undef X
-};
-enum { ENTRIES = sizeof entries / sizeof *entries };
 
 /* These may fail without harm: undoing cannot be undone, or is put off; without device memory page-locked memory is taken; and a kernel without a name is
  * a barrier. */
