@@ -1,4 +1,5 @@
 /* Kernels for the tests of the checker. Compiled to PTX for the card (sh lib/kernels/ptx.sh) and by the host compiler for cusim. */
+#include "busy.h"
 
 /* Adds all of x to *out: on a card in another order each time, and with another result. */
 extern "C" __global__ void sum_atomic(float *out, const float *x, int n)
@@ -13,15 +14,7 @@ extern "C" __global__ void once(unsigned int *counter, unsigned long long ns)
 {
     if (atomicAdd(counter, 1) == 0)
         return;
-#ifdef __CUDA_ARCH__
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-#else
-    cusim_spin_ns(ns);
-#endif
+    busy(ns);
 }
 
 /* *out = x[*index], and nothing where the index is out of range: then *bad counts. */

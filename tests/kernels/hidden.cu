@@ -2,6 +2,7 @@
  * Kernels that touch more than their arguments say, for the tests of verifying. Compiled to PTX for the card (sh lib/kernels/ptx.sh) and by
  * the host compiler for cusim.
  */
+#include "busy.h"
 
 /* One value moved through a table of two addresses: both its read and its write are hidden. */
 extern "C" __global__ void through_table(float *const *table, float v)
@@ -55,15 +56,7 @@ extern "C" __global__ void stall(float *out, unsigned int *const *table, unsigne
     *out += 1;
     if (*table[0] == 0)
         return;
-#ifdef __CUDA_ARCH__
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-#else
-    cusim_spin_ns(ns);
-#endif
+    busy(ns);
 }
 
 __device__ unsigned int drifts;

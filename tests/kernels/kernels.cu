@@ -1,4 +1,5 @@
 /* Small kernels for the tests. Compiled to PTX for the card (sh lib/kernels/ptx.sh) and by the host compiler for cusim. */
+#include "busy.h"
 
 struct Inner {
     float *p;
@@ -81,15 +82,7 @@ extern "C" __global__ void aligned(Aligned in, float *out)
 /* Keeps one thread busy for about `ns` nanoseconds. */
 extern "C" __global__ void spin(unsigned long long ns)
 {
-#ifdef __CUDA_ARCH__
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - start < ns);
-#else
-    cusim_spin_ns(ns);
-#endif
+    busy(ns);
 }
 
 /* Values and pointers in each place where a kernel can have them, for the audit. */
