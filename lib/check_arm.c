@@ -47,17 +47,12 @@ static stepgraph_status wait_both(sg__check *check, bool delayed, bool *late)
     return status;
 }
 
-stepgraph_status sg__check_wait(sg__check *check, bool *late)
-{
-    return wait_both(check, false, late);
-}
-
 stepgraph_status sg__check_wait_for(sg__check *check, const char *what)
 {
     stepgraph_status status;
     bool late;
 
-    status = sg__check_wait(check, &late);
+    status = wait_both(check, false, &late);
     if (status != STEPGRAPH_OK)
         return sg__fail_prefix(status, "check of step '%s', %s: ", check->step->name, what);
     if (!late)

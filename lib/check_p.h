@@ -112,9 +112,8 @@ stepgraph_status sg__check_rewind(sg__check *check, uint64_t k);
 /* A piece of work is done. Fails where the host wants to stop. */
 stepgraph_status sg__check_progress(sg__check *check, const char *phase);
 
-/* check_arm.c: wait for all that is on the stream, and on the feeding stream. *late: it takes longer than a step may. */
-stepgraph_status sg__check_wait(sg__check *check, bool *late);
-/* The same where nothing is expected to hang: a session that does is marked. what: "the fresh launches of step 3". */
+/* check_arm.c: wait for all that is on the stream, and on the feeding stream, where nothing is expected to hang: a session that does is marked. what:
+ * "the fresh launches of step 3". */
 stepgraph_status sg__check_wait_for(sg__check *check, const char *what);
 /* Everything as at the beginning, outputs and scratch filled. */
 stepgraph_status sg__check_begin_arm(sg__check *check, unsigned int fill);

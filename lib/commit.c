@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graveyard.h"
 #include "pin_p.h"
 #include "step_p.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit_p.h"
 #include "sets.h"
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */

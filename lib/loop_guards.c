@@ -9,7 +9,6 @@
 
 #include "arena_p.h"
 #include "audit_p.h"
-#include "check_p.h"
 #include "loop_p.h"
 
 /* Of page-locked memory as much is looked at: some tenths of a second. */

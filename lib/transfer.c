@@ -1,5 +1,4 @@
 /* Reading and writing pins from the host: the copies of one call are enqueued together, and waited for once. */
-#include "feed.h"
 #include "pin_p.h"
 #include "step_p.h"
 

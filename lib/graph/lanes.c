@@ -1,4 +1,4 @@
-/* An order laid out: on a few lanes, in one line, or held against another one. */
+/* An order laid out: on a few lanes, or in one line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,62 +245,5 @@ stepgraph_status sg__order_line(const sg__order *order, uint64_t seed, uint32_t 
         status = sg__dag_line(order->n, &lists, keys, line, &placed);
     sg__dag_lists_free(&lists);
     free(keys);
-    return status;
-}
-
-/* ---- two orders -------------------------------------------------------------------------------------------------- */
-
-/* The first edge of many that is not among few; both are sorted by dag_sort(). */
-static const sg__graph_edge *first_extra(const sg__graph_edge *many, size_t n_many, const sg__graph_edge *few, size_t n_few)
-{
-    for (size_t i = 0, k = 0; i < n_many; i++) {
-        while (k < n_few && (few[k].to < many[i].to || (few[k].to == many[i].to && few[k].from > many[i].from)))
-            k++;
-        if (k == n_few || few[k].to != many[i].to || few[k].from != many[i].from)
-            return &many[i];
-    }
-    return NULL;
-}
-
-stepgraph_status sg__order_covers(const sg__order *order, const sg__order *needed, bool *covers_out, sg__graph_edge *missing)
-{
-    uint32_t *place;
-    sg__graph_edge *own = NULL, *both = NULL;
-    size_t n_own = order->n_edges, n_both = order->n_edges + needed->n_edges;
-    const sg__graph_edge *extra = NULL;
-    stepgraph_status status = STEPGRAPH_OK;
-
-    if (order->n != needed->n)
-        return sg__fail(STEPGRAPH_ERR_ARGUMENT, "an order of %u nodes says nothing about one of %u", order->n, needed->n);
-    place = places(order);
-    if (place != NULL) {
-        own = edges_by_place(order, place, 0);
-        both = edges_by_place(order, place, needed->n_edges);
-    }
-    if (own == NULL || both == NULL)
-        status = sg__fail_memory("host", order->n * sizeof *place + (n_own + n_both) * sizeof *own);
-    for (size_t i = 0; i < needed->n_edges && status == STEPGRAPH_OK && extra == NULL; i++) {
-        both[order->n_edges + i] = (sg__graph_edge){.from = place[needed->edges[i].from], .to = place[needed->edges[i].to]};
-        if (both[order->n_edges + i].from > both[order->n_edges + i].to)
-            extra = &both[order->n_edges + i]; /* The line has them the other way round. */
-    }
-    /* What the order implies drops out when both are reduced together. */
-    if (status == STEPGRAPH_OK && extra == NULL) {
-        status = sg__dag_sort(order->n, own, &n_own);
-        if (status == STEPGRAPH_OK)
-            status = sg__dag_sort(order->n, both, &n_both);
-        if (status == STEPGRAPH_OK)
-            status = sg__dag_reduce(order->n, both, &n_both);
-        if (status == STEPGRAPH_OK)
-            extra = first_extra(both, n_both, own, n_own);
-    }
-    if (status == STEPGRAPH_OK) {
-        *covers_out = extra == NULL;
-        if (extra != NULL && missing != NULL)
-            *missing = (sg__graph_edge){.from = order->line[extra->from], .to = order->line[extra->to]};
-    }
-    free(place);
-    free(own);
-    free(both);
     return status;
 }

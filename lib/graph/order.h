@@ -74,10 +74,6 @@ stepgraph_status sg__order_lanes(const sg__order *needed, uint32_t lanes, sg__or
  * first; otherwise one that depends on the seed only. */
 stepgraph_status sg__order_line(const sg__order *order, uint64_t seed, uint32_t *line);
 
-/* Whether every two nodes that `needed` orders are ordered the same way in `order`, such as lanes made earlier. *missing: an edge
- * of `needed` that is not; NULL: not asked. */
-stepgraph_status sg__order_covers(const sg__order *order, const sg__order *needed, bool *covers_out, sg__graph_edge *missing);
-
 void sg__order_free(sg__order *order);
 
 #endif

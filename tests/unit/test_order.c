@@ -331,7 +331,6 @@ START_TEST(lanes_add_the_order_of_each_lane_and_no_other)
     must(sg__order_build(&r.input, &order));
     reach(needed, n, order.edges, order.n_edges);
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
-        bool covers = false;
         must(sg__order_lanes(&order, widths[k], &lanes, lane_of));
         memcpy(wanted, needed, sizeof wanted);
         for (uint32_t i = 0; i < n; i++) {
@@ -350,8 +349,6 @@ START_TEST(lanes_add_the_order_of_each_lane_and_no_other)
         ck_assert_uint_le(lanes.path, n / widths[k] + order.path);
         if (widths[k] == 1)
             ck_assert_uint_eq(lanes.n_edges, n > 0 ? n - 1 : 0);
-        must(sg__order_covers(&lanes, &order, &covers, NULL));
-        ck_assert(covers);
         sg__order_free(&lanes);
     }
     sg__order_free(&order);
@@ -387,36 +384,6 @@ START_TEST(lines_are_allowed_and_follow_from_the_seed)
 }
 END_TEST
 
-/* An order against that of another recording of the same nodes, as after an address was changed. */
-START_TEST(cover_is_what_all_pairs_say)
-{
-    sg__order order = {0}, other = {0}, lanes = {0};
-    sg__graph_edge missing;
-    bool covers, wanted_cover = true;
-    uint32_t n;
-
-    draw(first_seed + (uint64_t)_i);
-    n = r.input.n;
-    must(sg__order_build(&r.input, &order));
-    must(sg__order_lanes(&order, 1 + below(8), &lanes, NULL));
-    if (r.input.n_accesses > 0) /* Few changes, so that both answers are frequent. */
-        r.accesses[below((uint32_t)r.input.n_accesses)].start ^= 64;
-    must(sg__order_build(&r.input, &other));
-    reach(got, n, lanes.edges, lanes.n_edges);
-    reach(wanted, n, other.edges, other.n_edges);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < n; k++)
-            wanted_cover &= !wanted[i][k] || got[i][k];
-    must(sg__order_covers(&lanes, &other, &covers, &missing));
-    ck_assert_int_eq(covers, wanted_cover);
-    if (!covers)
-        ck_assert(wanted[missing.from][missing.to] && !got[missing.from][missing.to]);
-    sg__order_free(&order);
-    sg__order_free(&other);
-    sg__order_free(&lanes);
-}
-END_TEST
-
 /* ---- single recordings ------------------------------------------------------------------------------------------- */
 
 static void expect_edges(size_t n, const sg__graph_edge *edges)
@@ -435,7 +402,6 @@ static void expect_edges(size_t n, const sg__graph_edge *edges)
 START_TEST(nothing_needs_nothing)
 {
     sg__order order = {0}, lanes = {0};
-    bool covers = false;
 
     nothing(0);
     must(sg__order_build(&r.input, &order));
@@ -444,8 +410,6 @@ START_TEST(nothing_needs_nothing)
     must(sg__order_lanes(&order, 8, &lanes, NULL));
     ck_assert_uint_eq(lanes.n_edges, 0);
     must(sg__order_line(&order, 0, NULL));
-    must(sg__order_covers(&lanes, &order, &covers, NULL));
-    ck_assert(covers);
     sg__order_free(&order);
     sg__order_free(&lanes);
 
@@ -638,7 +602,6 @@ static Suite *make(void)
     tcase_add_loop_test(drawn, edges_are_those_of_all_pairs_that_conflict, 0, SEEDS);
     tcase_add_loop_test(drawn, lanes_add_the_order_of_each_lane_and_no_other, 0, SEEDS);
     tcase_add_loop_test(drawn, lines_are_allowed_and_follow_from_the_seed, 0, SEEDS);
-    tcase_add_loop_test(drawn, cover_is_what_all_pairs_say, 0, SEEDS);
     tcase_add_test(single, nothing_needs_nothing);
     tcase_add_test(single, readers_run_side_by_side_between_writers);
     tcase_add_test(single, ranges_that_only_touch_each_other_do_not_overlap);
