@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "room.h"
 #include "structs.h"
@@ -169,14 +168,6 @@ void sg__finding_advise(sg__finding *finding, const char *format, ...)
     free(finding->advice_made);
     finding->advice = finding->advice_made = make_text(sizeof((stepgraph_finding *)0)->advice, format, arguments);
     va_end(arguments);
-}
-
-uint64_t sg__audit_clock(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Faults first, then what is in doubt, and each in the order of the nodes. */

@@ -96,9 +96,6 @@ const stepgraph_finding *sg__audit_at(const stepgraph_audit *audit, size_t index
 /* One holder more of a finished report, which does not change any more: answers it. */
 stepgraph_audit *sg__audit_hold(stepgraph_audit *audit);
 
-/* Nanoseconds on the clock that costs are measured with. */
-uint64_t sg__audit_clock(void);
-
 /* audit_host.c: the memory of this process, as it is when it is first asked for. Begins as all zero but for process. The list of ranges costs most, and
  * the lower 4 GiB of it next to nothing. */
 typedef struct sg__host_memory {

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "check_p.h"
+#include "clock.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "structs.h"
@@ -14,14 +14,6 @@
 #define DELAY_DEFAULT_NS 20000000u
 
 #define KNOWN_FLAGS ((uint32_t)(STEPGRAPH_CHECK_ADVANCE | STEPGRAPH_CHECK_KEEP_SCRATCH | STEPGRAPH_CHECK_NO_SEARCH))
-
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -372,7 +364,7 @@ static stepgraph_status finish(sg__check *check, stepgraph_status status)
 
 stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check_config *given, stepgraph_check **check_out)
 {
-    double start = seconds_now();
+    uint64_t start = sg__clock_ns();
     stepgraph_session *session;
     sg__check *check;
     stepgraph_status status;
@@ -420,7 +412,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
     if (status == STEPGRAPH_OK)
         status = finish(check, run(check));
     if (status == STEPGRAPH_OK) {
-        check->report->summary.seconds = seconds_now() - start;
+        check->report->summary.seconds = (double)(sg__clock_ns() - start) * 1e-9;
         status = sg__check_report(check);
     }
     release(check);

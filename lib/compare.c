@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "compare_p.h"
 #include "extents.h"
 #include "structs.h"
@@ -286,7 +287,7 @@ static void sort_by_time(const sg__comparison *c)
 
 static stepgraph_status compare(sg__comparison *c)
 {
-    const uint64_t began = sg__audit_clock();
+    const uint64_t began = sg__clock_ns();
     sg__graph **graphs = malloc(c->n * sizeof *graphs);
     sg__graph_mismatch mismatch;
     stepgraph_status status;
@@ -313,7 +314,7 @@ static stepgraph_status compare(sg__comparison *c)
         status = sg__audit_finish(c->audit);
     if (c->entered)
         c->steps[0]->session->driver->CtxPopCurrent(&before);
-    c->audit->summary.compare_ns = sg__audit_clock() - began;
+    c->audit->summary.compare_ns = sg__clock_ns() - began;
     sg__host_memory_free(&c->host);
     sg__values_free(&c->addresses);
     sg__values_free(&c->halves);

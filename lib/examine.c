@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena_p.h"
+#include "clock.h"
 #include "examine_p.h"
 
 /* ---- what may pass ----------------------------------------------------------------------------------------------- */
@@ -340,7 +341,7 @@ static stepgraph_status look(sg__examination *e)
 stepgraph_status sg__step_examine(stepgraph_step *step)
 {
     sg__examination e = {.step = step};
-    const uint64_t began = sg__audit_clock();
+    const uint64_t began = sg__clock_ns();
     stepgraph_status status;
     char title[128];
 
@@ -358,7 +359,7 @@ stepgraph_status sg__step_examine(stepgraph_step *step)
     if (status == STEPGRAPH_OK)
         status = sg__audit_finish(e.audit);
     if (status == STEPGRAPH_OK)
-        e.audit->summary.read_ns = sg__audit_clock() - began;
+        e.audit->summary.read_ns = sg__clock_ns() - began;
     stepgraph_audit_destroy(step->audit);
     step->audit = e.audit;
     if (status != STEPGRAPH_OK) { /* Half a report is none. */

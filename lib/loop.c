@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "relax_p.h"
 #include "structs.h"
 
@@ -322,7 +323,7 @@ static stepgraph_status start(stepgraph_loop *loop, sg__lane *lane, uint32_t kin
 
 static stepgraph_status begin_slowly(stepgraph_loop *loop, uint64_t k, stepgraph_turn *turn)
 {
-    uint64_t start_ns = sg__loop_now_ns();
+    uint64_t start_ns = sg__clock_ns();
     stepgraph_step *step;
     stepgraph_status status;
     uint32_t kind, why;
@@ -443,7 +444,7 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
 /* The step was done. */
 static stepgraph_status finish(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *turn)
 {
-    uint64_t end_ns = sg__loop_now_ns();
+    uint64_t end_ns = sg__clock_ns();
 
     if (loop->trace != NULL)
         sg__trace_turn(loop, lane, loop->open, end_ns);
@@ -651,7 +652,7 @@ static stepgraph_status end_rerecord(stepgraph_loop *loop, sg__lane *lane, stepg
     status = end_replay(loop, lane, turn, lane->step, true, &done);
     if (!done)
         return status;
-    sg__series_add(&lane->rerecord_us, (double)(sg__loop_now_ns() - loop->start_ns) / 1000.0);
+    sg__series_add(&lane->rerecord_us, (double)(sg__clock_ns() - loop->start_ns) / 1000.0);
     status = finish(loop, lane, turn);
     if (status == STEPGRAPH_OK)
         status = sg__lane_updated(loop, lane);
@@ -692,7 +693,7 @@ static stepgraph_status end_run(stepgraph_loop *loop, sg__lane *lane, stepgraph_
     }
     status = STEPGRAPH_OK;
     if (lane->first_us < 0)
-        lane->first_us = (double)(sg__loop_now_ns() - loop->start_ns) / 1000.0;
+        lane->first_us = (double)(sg__clock_ns() - loop->start_ns) / 1000.0;
     if (loop->open == STEPGRAPH_TURN_REHEARSAL)
         return end_rehearsal(loop, lane, turn);
     if (loop->open == STEPGRAPH_TURN_CHECK)

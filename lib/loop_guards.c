@@ -207,9 +207,9 @@ stepgraph_status sg__guards_touched(stepgraph_loop *loop, uint64_t *bytes)
     if (n == 0)
         return STEPGRAPH_OK;
     ranges = calloc(n, sizeof *ranges + sizeof *found);
-    found = (sg__difference *)(void *)(ranges + n);
     if (ranges == NULL)
         return sg__fail_memory("host", n * (sizeof *ranges + sizeof *found));
+    found = (sg__difference *)(void *)(ranges + n);
     for (size_t i = 0; i < n; i++) {
         const sg__range *guard = &guards->ranges[guards->first + i];
         ranges[i] = (sg__range){.a = guard->b, .b = guards->copies + guard->a, .bytes = guard->bytes};

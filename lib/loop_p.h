@@ -298,7 +298,6 @@ bool sg__lane_unrelax(stepgraph_loop *loop, sg__lane *lane, bool differs, const 
 void sg__lane_tune(stepgraph_loop *loop, sg__lane *lane, double replay_us);
 
 /* loop_stats.c */
-uint64_t sg__loop_now_ns(void);
 double sg__lane_saved_us(const sg__lane *lane);
 /* Counts of a step that is going away. */
 void sg__loop_collect(stepgraph_loop *loop, const stepgraph_step *step);

@@ -2,18 +2,9 @@
 #include "loop_p.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "launchable.h"
 #include "structs.h"
-
-uint64_t sg__loop_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "loop_p.h"
 
 typedef struct sg__trace_segment {
@@ -41,7 +42,7 @@ stepgraph_status sg__trace_make(stepgraph_loop *loop)
         return sg__fail_memory("host", sizeof *trace);
     loop->trace = trace;
     trace->loop = loop;
-    trace->origin_ns = sg__loop_now_ns();
+    trace->origin_ns = sg__clock_ns();
     trace->room = loop->config.trace_turns;
     trace->turns = calloc(trace->room, sizeof *trace->turns);
     return trace->turns != NULL ? STEPGRAPH_OK : sg__fail_memory("host", trace->room * sizeof *trace->turns);

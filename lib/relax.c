@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit_p.h"
+#include "clock.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "launchable.h"
@@ -71,7 +71,7 @@ typedef struct relaxing {
 
 static double since(uint64_t start_ns)
 {
-    return (double)(sg__audit_clock() - start_ns) * 1e-6;
+    return (double)(sg__clock_ns() - start_ns) * 1e-6;
 }
 
 /* ---- the order --------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static stepgraph_status estimate(relaxing *r)
 /* Perhaps noted when the step was recorded. */
 static stepgraph_status find_touches(relaxing *r)
 {
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status = STEPGRAPH_OK;
 
     if (r->step->noted != NULL) {
@@ -127,7 +127,7 @@ static stepgraph_status find_touches(relaxing *r)
 static stepgraph_status find_order(relaxing *r)
 {
     stepgraph_relax_summary *said = &r->report->summary;
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status;
 
     sg__order_free(&r->needed);
@@ -206,7 +206,7 @@ static bool worth_trying(const sg__order *order, const sg__order *narrower, uint
 static stepgraph_status lay_out(relaxing *r, way *ways, size_t n)
 {
     static const uint32_t widths[] = {4, 8, 16};
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status = STEPGRAPH_OK;
 
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
@@ -222,7 +222,7 @@ static stepgraph_status make_executables(relaxing *r)
 {
     const sg__graph_edge *now = r->footprint.recorded;
     size_t n_now = r->footprint.n_recorded;
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     sg__rewrite rewrite = {0};
     stepgraph_status status = sg__sets_rewrite_again(r->step, &rewrite);
 
@@ -297,7 +297,7 @@ fail:
 
 static stepgraph_status go_back(relaxing *r)
 {
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status = sg__memory_restore(&r->memory, SG__IMAGE_START);
 
     if (status == STEPGRAPH_OK)
@@ -309,7 +309,7 @@ static stepgraph_status go_back(relaxing *r)
 /* Hash what is there now, and hold it against an earlier hash. marks: NULL: all of it counts. */
 static stepgraph_status changed(relaxing *r, uint32_t since_when, const unsigned char *marks, uint64_t *chunks_out)
 {
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status = sg__memory_hash(&r->memory, HASH_NOW);
     unsigned char *all = NULL;
 
@@ -380,7 +380,7 @@ static stepgraph_status make_memory(relaxing *r, bool all, uint64_t device, uint
 
 static stepgraph_status save(relaxing *r)
 {
-    uint64_t start = sg__audit_clock(), device = r->config.snapshot_bytes, host = 0;
+    uint64_t start = sg__clock_ns(), device = r->config.snapshot_bytes, host = 0;
     stepgraph_status status = r->session->fed ? sg__feeds_send(r->session) : STEPGRAPH_OK;
 
     if (status == STEPGRAPH_OK)
@@ -471,7 +471,7 @@ static stepgraph_status run_from_start(relaxing *r, const way *w)
 static stepgraph_status run_recorded(relaxing *r)
 {
     stepgraph_status status = run_from_start(r, &r->ways[0]);
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
 
     if (status == STEPGRAPH_OK)
         status = sg__memory_hash(&r->memory, HASH_RECORDED);
@@ -517,7 +517,7 @@ static stepgraph_status time_batch(relaxing *r, const way *w, unsigned int n, do
     float ms;
 
     SG__CU(session->driver, EventRecord, r->start, session->stream);
-    start = sg__audit_clock();
+    start = sg__clock_ns();
     status = launch(r, w, n);
     *host_us_out = since(start) * 1e3 / n;
     if (status == STEPGRAPH_OK)
@@ -560,7 +560,7 @@ static double best(const relaxing *r)
 
 static stepgraph_status time_ways(relaxing *r)
 {
-    uint64_t start = sg__audit_clock();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status;
     unsigned int n = BATCH_MOST;
     double us, host_us;

@@ -4,21 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "feed.h"
 #include "graph/graph.h"
 #include "room.h"
 #include "step_p.h"
 #include "structs.h"
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- series ------------------------------------------------------------------------------------------------------ */
 
@@ -78,7 +70,7 @@ static stepgraph_status lap_point(stepgraph_step *step, sg__lap *lap, uint32_t s
         }
         SG__CU(driver, EventRecord, lap->events[lap->n], step->session->stream);
     }
-    lap->segments[lap->n++] = (sg__segment){.stage = stage, .start_ns = now_ns(), .counted = sg__counted_all(step->session),
+    lap->segments[lap->n++] = (sg__segment){.stage = stage, .start_ns = sg__clock_ns(), .counted = sg__counted_all(step->session),
                                                 .library = sg__counted_library(step->session)};
     return STEPGRAPH_OK;
 
@@ -642,7 +634,7 @@ stepgraph_status sg__replay_end(stepgraph_step *step)
 {
     sg__stages *stages = &step->stages;
     sg__lap *lap = stages->replay_laps.open;
-    uint64_t end_ns = now_ns();
+    uint64_t end_ns = sg__clock_ns();
     stepgraph_status status = lap_point(step, lap, 0);
 
     if (status != STEPGRAPH_OK)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "feed.h"
 #include "graveyard.h"
 #include "structs.h"
@@ -19,14 +19,6 @@
 
 #define KNOWN_FLAGS \
     ((uint32_t)(STEPGRAPH_VERIFY_NO_WRITES | STEPGRAPH_VERIFY_NO_ISOLATION | STEPGRAPH_VERIFY_NO_ORDERS | STEPGRAPH_VERIFY_NO_REPLAYS))
-
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -271,7 +263,7 @@ static stepgraph_status verify(stepgraph_step *step, const stepgraph_verify_conf
                     .footprint = &step->relaxed->footprint,
                     .line = step->relaxed->needed.line,
                     .config = *config};
-    double start = seconds_now();
+    uint64_t start = sg__clock_ns();
     stepgraph_status status;
 
     v.total = 4 + config->orders + 1 + config->repeats + 2 * (v.footprint->n / 64 + 1);
@@ -286,7 +278,7 @@ static stepgraph_status verify(stepgraph_step *step, const stepgraph_verify_conf
     if (status == STEPGRAPH_OK)
         status = put_back(&v, run(&v));
     if (status == STEPGRAPH_OK) {
-        v.report->summary.seconds = seconds_now() - start;
+        v.report->summary.seconds = (double)(sg__clock_ns() - start) * 1e-9;
         status = sg__verify_finish(&v);
     }
 fail:

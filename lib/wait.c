@@ -2,13 +2,7 @@
 
 #include <time.h>
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "clock.h"
 
 static CUresult query(const stepgraph_session *session, CUevent event)
 {
@@ -21,7 +15,7 @@ static CUresult query(const stepgraph_session *session, CUevent event)
 
 stepgraph_status sg__wait_event(const stepgraph_session *session, CUevent event, uint64_t limit_ns, bool *late)
 {
-    uint64_t start = now_ns(), waited = 0, nap = 1000;
+    uint64_t start = sg__clock_ns(), waited = 0, nap = 1000;
     CUresult code;
 
     *late = false;
@@ -31,7 +25,7 @@ stepgraph_status sg__wait_event(const stepgraph_session *session, CUevent event,
             nanosleep(&t, NULL);
             nap = nap < 500000 ? 2 * nap : nap;
         }
-        waited = now_ns() - start;
+        waited = sg__clock_ns() - start;
     }
     *late = code == CUDA_ERROR_NOT_READY;
     return code == CUDA_SUCCESS || *late ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuEventQuery", code);

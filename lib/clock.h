@@ -1,0 +1,16 @@
+/* Time that only goes forward. */
+#ifndef STEPGRAPH_CLOCK_H
+#define STEPGRAPH_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t sg__clock_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif
