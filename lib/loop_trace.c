@@ -31,7 +31,6 @@ struct sg__trace {
     uint32_t room;
     uint64_t n; /* Turns so far; the number of the latest. */
     uint64_t origin_ns;
-    stepgraph_loop *loop;
 };
 
 stepgraph_status sg__trace_make(stepgraph_loop *loop)
@@ -41,7 +40,6 @@ stepgraph_status sg__trace_make(stepgraph_loop *loop)
     if (trace == NULL)
         return sg__fail_memory("host", sizeof *trace);
     loop->trace = trace;
-    trace->loop = loop;
     trace->origin_ns = sg__clock_ns();
     trace->room = loop->config.trace_turns;
     trace->turns = calloc(trace->room, sizeof *trace->turns);

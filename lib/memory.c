@@ -124,7 +124,6 @@ static stepgraph_status make_work(sg__memory *memory, uint32_t hashes)
     sg__difference *initial;
     void *twin;
 
-    memory->n_hashes = hashes;
     memory->marks_at = aligned((TABLES + SG__PURPOSES) * n * sizeof(sg__range));
     memory->results_at = memory->marks_at + aligned(n);
     memory->hit_at = memory->results_at + aligned(sizeof(sg__judged));

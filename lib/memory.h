@@ -48,7 +48,6 @@ typedef struct sg__memory {
     unsigned char *work_host; /* and their page-locked twin. */
     uint64_t work_bytes, marks_at, results_at, hit_at, found_at, initial_at;
     CUdeviceptr hashes; /* One behind the other. */
-    uint32_t n_hashes;
 } sg__memory;
 
 /* All that the accesses reach, and all pins if they are wanted, but for what is a library's own; so many images, and room for so many hashes of all of it. Free the result also

@@ -44,7 +44,7 @@ static bool has_blocking(const struct cs_capture *c, CUcontext ctx)
     return false;
 }
 
-bool cs_legacy_blocked(CUcontext ctx)
+static bool legacy_blocked(CUcontext ctx)
 {
     for (struct cs_capture *c = cs.captures; c; c = c->next)
         if (has_blocking(c, ctx))
@@ -383,7 +383,7 @@ static CUresult status_of(CUstream handle, CUstream *s, CUstreamCaptureStatus *s
         return r;
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((*s)->legacy && cs_legacy_blocked((*s)->ctx))
+    if ((*s)->legacy && legacy_blocked((*s)->ctx))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = !(*s)->capture        ? CU_STREAM_CAPTURE_STATUS_NONE
               : (*s)->capture->dead ? CU_STREAM_CAPTURE_STATUS_INVALIDATED

@@ -118,8 +118,7 @@ struct cs_alloc {
     bool visible;
     CUstream freed_in; /* Freed in stream order: the stream whose work still has to pass. */
     bool reused;       /* ... and its address was handed out again in the same stream meanwhile. */
-    /* Graph memory: nodes and executable graphs that name it, its launches in flight, whether it lives, whether it is accounted.
-     */
+    /* Graph memory: nodes and executable graphs that name it, its launches in flight, whether it lives, whether it is accounted. */
     int refs;
     int launches;
     int frees; /* Stream-ordered frees still to pass. */
@@ -136,7 +135,6 @@ struct cs_alloc {
 struct cs_alloc *cs_find(CUdeviceptr address, size_t bytes);       /* Visible ranges. */
 struct cs_alloc *cs_find_graph(CUdeviceptr address, size_t bytes); /* Graph memory, live or not. */
 CUresult cs_device_alloc(enum cs_memory kind, size_t bytes, CUcontext ctx, int device, struct cs_alloc **out);
-void cs_device_free(struct cs_alloc *alloc);
 void cs_alloc_show(struct cs_alloc *alloc);
 void cs_alloc_hide(struct cs_alloc *alloc);
 void cs_alloc_open(struct cs_alloc *alloc);  /* Make the pages usable. */
@@ -158,10 +156,8 @@ bool cs_memory_charge(int device, size_t bytes);
 void cs_memory_uncharge(int device, size_t bytes);
 void cs_graph_alloc_put(struct cs_alloc *alloc);
 void cs_graph_alloc_live(struct cs_alloc *alloc, bool live);
-uint64_t cs_next_buffer_id(void);
 /* Changes whenever memory goes away: a check of operands holds as long as it does. */
 extern uint64_t cs_free_epoch;
-CUresult cs_host_free_all(CUcontext ctx);
 
 struct CUmemPoolHandle_st {
     int device;
@@ -172,7 +168,6 @@ struct CUmemPoolHandle_st {
     CUmemPoolProps props;
 };
 
-CUmemoryPool cs_pool_current(int device);
 CUresult cs_pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *out);
 void cs_pools_reset(int device);
 
@@ -520,7 +515,6 @@ CUresult cs_unsafe(void);
 CUresult cs_never(CUstream stream);
 /* Work on the legacy stream of a context: 906, and the captures of blocking streams die. */
 CUresult cs_legacy(CUcontext ctx);
-bool cs_legacy_blocked(CUcontext ctx);
 void cs_capture_kill(struct cs_capture *capture);
 struct cs_capture *cs_capture_by_id(uint64_t id);
 /* Record work as the next node of a capturing stream. */
@@ -570,7 +564,6 @@ CUresult cs_graph_alloc_work(struct cs_work *work, CUgraph graph, const CUgraphN
                              const CUDA_MEM_ALLOC_NODE_PARAMS *p);
 /* A free of an allocation in a graph: may it be added? */
 bool cs_graph_may_free(CUgraph graph, const struct cs_alloc *alloc);
-void cs_conditional_put(struct cs_conditional *conditional);
 
 /* Build work from node parameters. */
 CUresult cs_node_kernel(struct cs_work *work, const CUDA_KERNEL_NODE_PARAMS *p);
@@ -630,12 +623,9 @@ struct cs_launch {
     uint64_t *sums;           /* Checks: over page-locked sources, in order. NULL: not taken. */
 };
 
-CUresult cs_exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *out, CUgraphNode *error,
-                      CUgraphInstantiateResult *result);
 void cs_exec_put(CUgraphExec exec);
 /* After a change of parameters: of one node, or of anything (NULL). */
 void cs_program_refresh(CUgraphExec exec, CUgraphNode node);
-CUgraphNode cs_exec_node(CUgraphExec exec, CUgraphNode node);
 void cs_launch_run(struct cs_launch *launch);
 void cs_launch_finish(struct cs_launch *launch);
 const char *cs_describe(const struct cs_work *work, char *text, size_t room);

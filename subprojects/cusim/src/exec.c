@@ -268,7 +268,7 @@ static CUresult ordered(CUgraph g, CUgraphNode *bad)
     return CUDA_SUCCESS;
 }
 
-CUresult cs_exec_make(CUgraph g, unsigned long long flags, CUgraphExec *out, CUgraphNode *error, CUgraphInstantiateResult *result)
+static CUresult exec_make(CUgraph g, unsigned long long flags, CUgraphExec *out, CUgraphNode *error, CUgraphInstantiateResult *result)
 {
     CUresult r;
 
@@ -310,7 +310,7 @@ static CUresult old_form(CUgraphExec *out, CUgraph g, CUgraphNode *error, char *
 {
     CUgraphInstantiateResult result;
     CUgraphNode bad;
-    CUresult r = cs_exec_make(g, 0, out, &bad, &result);
+    CUresult r = exec_make(g, 0, out, &bad, &result);
 
     if (error)
         *error = bad;
@@ -340,7 +340,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long 
     /* Uploading needs a stream, which only the other form has. */
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
         return CUDA_ERROR_INVALID_VALUE;
-    return cs_exec_make(g, flags, out, &bad, &result);
+    return exec_make(g, flags, out, &bad, &result);
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
@@ -357,7 +357,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph g, CUDA_GRAPH_IN
         if (s->capture)
             return cs_never(s);
     }
-    return cs_exec_make(g, p->flags, out, &p->hErrNode_out, &p->result_out);
+    return exec_make(g, p->flags, out, &p->hErrNode_out, &p->result_out);
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec x, cuuint64_t *flags)

@@ -70,7 +70,7 @@ size_t cs_work_graphs(struct cs_work *w, CUgraph **list)
     return 0;
 }
 
-void cs_conditional_put(struct cs_conditional *c)
+static void conditional_put(struct cs_conditional *c)
 {
     if (--c->refs > 0)
         return;
@@ -149,7 +149,7 @@ void cs_work_release(struct cs_work *w)
             if (w->conditional.bodies[i])
                 cs_graph_free(w->conditional.bodies[i]);
         free(w->conditional.bodies);
-        cs_conditional_put(w->conditional.handle);
+        conditional_put(w->conditional.handle);
         break;
     default:
         break;
@@ -192,7 +192,7 @@ void cs_graph_free(CUgraph g)
         struct cs_conditional *c = g->conditionals;
         g->conditionals = c->next;
         c->graph = NULL;
-        cs_conditional_put(c);
+        conditional_put(c);
     }
     cs_users_put(g->users);
     free(g->nodes);

@@ -23,11 +23,6 @@ static size_t graph_used[CS_MAX_DEVICES], graph_high[CS_MAX_DEVICES];
 static uint64_t last_buffer_id;
 uint64_t cs_free_epoch = 1;
 
-uint64_t cs_next_buffer_id(void)
-{
-    return ++last_buffer_id;
-}
-
 /* ---- sorted lists -------------------------------------------------------------------------------------------------- */
 
 /* The first item whose base is above the address. */
@@ -122,7 +117,7 @@ void cs_alloc_show(struct cs_alloc *a)
 {
     if (a->visible)
         return;
-    a->id = cs_next_buffer_id();
+    a->id = ++last_buffer_id;
     a->visible = true;
     list_add(&shown, a);
 }
@@ -328,7 +323,7 @@ static void arena_leave(struct cs_alloc *a)
         arena_first_gap = 0;
 }
 
-void cs_device_free(struct cs_alloc *a)
+static void device_free(struct cs_alloc *a)
 {
     if (a->guarded && (a->kind != CS_MEM_GRAPH || a->live))
         cs_check_bytes(a, NULL);
@@ -417,7 +412,7 @@ void cs_variable_put(struct cs_alloc *a)
     if (!a || --a->refs > 0)
         return;
     if (cs_in_arena((uintptr_t)a->base)) {
-        cs_device_free(a);
+        device_free(a);
         return;
     }
     cs_alloc_hide(a);
@@ -444,7 +439,7 @@ void cs_free_finish(struct cs_alloc *a)
         return;
     }
     if (a->kind != CS_MEM_GRAPH) {
-        cs_device_free(a);
+        device_free(a);
         return;
     }
     /* A launch queued behind the free brought it back to life, unless another free follows that. */
@@ -517,7 +512,7 @@ void cs_graph_alloc_put(struct cs_alloc *a)
         return;
     if (a->charged)
         graph_used[a->device] -= up(a->span, CS_GRAPH_BLOCK);
-    cs_device_free(a);
+    device_free(a);
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)
@@ -640,7 +635,7 @@ CUresult cuMemFree_v2(CUdeviceptr address)
         cs_graph_alloc_live(a, false);
         cs_graph_alloc_put(a);
     } else {
-        cs_device_free(a);
+        device_free(a);
     }
     return CUDA_SUCCESS;
 }
@@ -868,7 +863,7 @@ void cs_memory_context_gone(CUcontext ctx)
             cs_graph_alloc_live(a, false);
             cs_graph_alloc_put(a);
         } else {
-            cs_device_free(a);
+            device_free(a);
         }
     }
 }

@@ -14,11 +14,6 @@ void cs_pools_reset(int device)
     current[device] = &defaults[device];
 }
 
-CUmemoryPool cs_pool_current(int device)
-{
-    return current[device];
-}
-
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
     CUresult r;

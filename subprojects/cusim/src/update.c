@@ -178,7 +178,7 @@ static CUgraphNode find(CUgraph g, uint64_t source)
 }
 
 /* What stands in the executable graph for a node of the graph it was made from; NULL for any other node. */
-CUgraphNode cs_exec_node(CUgraphExec x, CUgraphNode n)
+static CUgraphNode exec_node(CUgraphExec x, CUgraphNode n)
 {
     if (!cs_is(x, CS_EXEC) || !cs_is(n, CS_NODE))
         return NULL;
@@ -195,7 +195,7 @@ static CUresult exchange(CUgraphExec x, CUgraphNode n, struct cs_work *w)
 
 static CUresult set_kernel(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w;
     CUresult r;
 
@@ -239,7 +239,7 @@ static bool class_fits(int old, int new)
 
 static CUresult set_copy(CUgraphExec x, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w;
     CUresult r;
 
@@ -264,7 +264,7 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec x, CUgraphNode node, const C
 
 static CUresult set_set(CUgraphExec x, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w;
     CUresult r;
 
@@ -286,7 +286,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec x, CUgraphNode node, const C
 
 static CUresult set_host(CUgraphExec x, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w = {.type = CU_GRAPH_NODE_TYPE_HOST};
 
     if (!n || n->work.type != CU_GRAPH_NODE_TYPE_HOST || !p || !p->fn)
@@ -306,7 +306,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec x, CUgraphNode node, CUg
     CUgraphNode error = NULL;
 
     ENTER(cuGraphExecChildGraphNodeSetParams);
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     if (!n || n->work.type != CU_GRAPH_NODE_TYPE_GRAPH || !cs_is(child, CS_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
     if (compare(n->work.child, child, x->flags, &error) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
@@ -318,7 +318,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec x, CUgraphNode node, CUg
 
 static CUresult set_event(CUgraphExec x, CUgraphNode node, int type, CUevent e)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w = {.type = type};
 
     if (!n || n->work.type != type || !cs_is(e, CS_EVENT))
@@ -342,7 +342,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec x, CUgraphNode node, CUeve
 
 static CUresult set_batch(CUgraphExec x, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     struct cs_work w;
     CUresult r;
 
@@ -393,7 +393,7 @@ static bool can_be_disabled(int type)
 CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsigned enabled)
 {
     ENTER(cuGraphNodeSetEnabled);
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     if (!n || !can_be_disabled(n->work.type))
         return CUDA_ERROR_INVALID_VALUE;
     n->disabled = enabled == 0;
@@ -404,7 +404,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsigned enabled
 CUresult cuGraphNodeGetEnabled(CUgraphExec x, CUgraphNode node, unsigned *enabled)
 {
     ENTER(cuGraphNodeGetEnabled);
-    CUgraphNode n = cs_exec_node(x, node);
+    CUgraphNode n = exec_node(x, node);
     if (!n || !can_be_disabled(n->work.type) || !enabled)
         return CUDA_ERROR_INVALID_VALUE;
     *enabled = !n->disabled;
