@@ -398,38 +398,23 @@ static bool what_to_look_for(sg__check *check, uint32_t *step_out, const char **
     return *why_not == NULL;
 }
 
-stepgraph_status sg__check_search(sg__check *check)
+/* What is known without running parts of the graph. */
+static void name_known(sg__check *check)
+{
+    sg__search search = {.check = check};
+
+    name_cause(&search, check->config.audit, UINT32_MAX);
+    name_suspect(check);
+}
+
+static stepgraph_status search_step(sg__check *check, uint32_t step)
 {
     stepgraph_check_summary *summary = &check->report->summary;
+    sg__search search = {.check = check, .step = step};
+    stepgraph_status status = find(&search);
     stepgraph_audit *audit = NULL;
-    sg__search search;
-    const char *why_not;
-    stepgraph_status status;
-    uint32_t step = 0;
+    stepgraph_error_info why;
 
-    summary->node = UINT32_MAX;
-    if (check->failed || (check->config.flags & STEPGRAPH_CHECK_NO_SEARCH) != 0) {
-        if (!check->failed && what_to_look_for(check, &step, &why_not)) {
-            memset(&search, 0, sizeof search);
-            search.check = check;
-            name_cause(&search, check->config.audit, UINT32_MAX);
-            name_suspect(check);
-        }
-        return STEPGRAPH_OK;
-    }
-    memset(&search, 0, sizeof search);
-    search.check = check;
-    if (!what_to_look_for(check, &step, &why_not)) {
-        if (why_not != NULL) {
-            summary->search = STEPGRAPH_SEARCH_UNABLE;
-            snprintf(summary->search_text, sizeof summary->search_text, "%s", why_not);
-            name_cause(&search, check->config.audit, UINT32_MAX);
-            name_suspect(check);
-        }
-        return STEPGRAPH_OK;
-    }
-    search.step = step;
-    status = find(&search);
     if (status == STEPGRAPH_ERR_UNSUPPORTED && search.why_not[0] != '\0') {
         summary->search = STEPGRAPH_SEARCH_UNABLE;
         snprintf(summary->search_text, sizeof summary->search_text, "%s", search.why_not);
@@ -448,14 +433,33 @@ stepgraph_status sg__check_search(sg__check *check)
         name_suspect(check);
         stepgraph_audit_destroy(audit);
     }
-    {
-        stepgraph_error_info why;
-        sg__error_get(&why);
-        for (int i = 0; i < 2; i++)
-            close_prefix(&search, &search.graphs[i]);
-        sg__shots_free(&search.wide);
-        stepgraph_step_destroy(search.second);
-        (void)sg__error_set(&why);
-    }
+    sg__error_get(&why);
+    for (int i = 0; i < 2; i++)
+        close_prefix(&search, &search.graphs[i]);
+    sg__shots_free(&search.wide);
+    stepgraph_step_destroy(search.second);
+    (void)sg__error_set(&why);
     return status;
+}
+
+stepgraph_status sg__check_search(sg__check *check)
+{
+    const bool wanted = (check->config.flags & STEPGRAPH_CHECK_NO_SEARCH) == 0;
+    stepgraph_check_summary *summary = &check->report->summary;
+    const char *why_not;
+    uint32_t step;
+
+    summary->node = UINT32_MAX;
+    if (check->failed)
+        return STEPGRAPH_OK;
+    if (what_to_look_for(check, &step, &why_not)) {
+        if (wanted)
+            return search_step(check, step);
+        name_known(check);
+    } else if (wanted && why_not != NULL) {
+        summary->search = STEPGRAPH_SEARCH_UNABLE;
+        snprintf(summary->search_text, sizeof summary->search_text, "%s", why_not);
+        name_known(check);
+    }
+    return STEPGRAPH_OK;
 }

@@ -163,9 +163,8 @@ struct CUmemPoolHandle_st {
     int device;
     bool is_default;
     uint64_t threshold;
-    uint64_t used, used_high, reserved_high;
+    uint64_t used, used_high;
     int follow, opportunistic, internal;
-    CUmemPoolProps props;
 };
 
 CUresult cs_pool_alloc(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *out);
@@ -229,7 +228,6 @@ struct CUfunc_st {
     CUkernel kernel;
     const struct cs_kernel_entry *entry;
     int dynamic_shared;
-    int carveout;
     bool loaded;
 };
 

@@ -61,7 +61,6 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
         return CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool pool = cs_alloc_bytes(sizeof *pool);
     pool->device = props->location.id;
-    pool->props = *props;
     pool->follow = pool->opportunistic = pool->internal = 1;
     cs_handle_add(pool, CS_POOL);
     *out = pool;
