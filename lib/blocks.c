@@ -176,7 +176,6 @@ size_t sg__blocks_carried(const sg__blocks *b, sg__carried *out)
     return n;
 }
 
-
 static bool covers(const sg__block *block, CUdeviceptr address)
 {
     return address >= block->start && address - block->start < block->bytes;

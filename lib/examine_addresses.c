@@ -604,4 +604,3 @@ stepgraph_status sg__examine_addresses(sg__examination *e)
         step->watches_copies |= step->allocations.items[i].copied && !step->allocations.items[i].pool;
     return status;
 }
-

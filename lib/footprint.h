@@ -51,5 +51,4 @@ void sg__footprint_written(sg__footprint *footprint, const stepgraph_pin *pin);
 /* The same accesses, as if no block had ever been given out again. The array is the caller's; NULL: no host memory. */
 sg__access *sg__footprint_unused(const sg__footprint *footprint);
 
-
 #endif

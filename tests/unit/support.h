@@ -222,6 +222,16 @@ const char *lacks(const char *text, const char *const *words);
         ck_assert_int_eq(last_error().status, s_);                                                                               \
     } while (0)
 
+/* For models: libcheck notes each of its own assertions, also those that hold, and that is slow. The test's char place[] says where it is. */
+#define AGREE(condition, ...)                                                                                                    \
+    do {                                                                                                                         \
+        if (!(condition)) {                                                                                                      \
+            char why_[1500];                                                                                                     \
+            snprintf(why_, sizeof why_, __VA_ARGS__);                                                                            \
+            ck_abort_msg("%s: %s", place, why_);                                                                                 \
+        }                                                                                                                        \
+    } while (0)
+
 #define STATE_IS(step, want) ck_assert_int_eq(stepgraph_step_state(step), want)
 
 /* A struct with `extra` bytes behind it, for tests of struct sizes. */

@@ -11,16 +11,6 @@
 
 enum { UNIT = 256, UNITS = 160, SEEDS = 20 };
 
-/* For the models: libcheck notes each of its own assertions, also those that hold, and that is slow. */
-#define AGREE(condition, ...)                         \
-    do {                                              \
-        if (!(condition)) {                           \
-            char why_[1500];                          \
-            snprintf(why_, sizeof why_, __VA_ARGS__); \
-            ck_abort_msg("%s: %s", place, why_);      \
-        }                                             \
-    } while (0)
-
 static char place[64]; /* Seed and call. */
 
 /* ---- what a test makes ------------------------------------------------------------------------------------------------- */

@@ -44,15 +44,6 @@ static int calls = 600;
 /* Where in the sequence a failure was. */
 static char place[160];
 
-#define AGREE(condition, ...)                                                                                                    \
-    do {                                                                                                                         \
-        if (!(condition)) {                                                                                                      \
-            char why_[1500];                                                                                                     \
-            snprintf(why_, sizeof why_, __VA_ARGS__);                                                                            \
-            ck_abort_msg("%s: %s", place, why_);                                                                                 \
-        }                                                                                                                        \
-    } while (0)
-
 static unsigned draw(unsigned below)
 {
     return unit_random(&m.seed) % below;
