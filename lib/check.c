@@ -362,6 +362,25 @@ static stepgraph_status finish(sg__check *check, stepgraph_status status)
     return check->failed && back == STEPGRAPH_ERR_LOST ? STEPGRAPH_OK : back;
 }
 
+/* All that the check works with. */
+static stepgraph_status make_room(sg__check *check)
+{
+    stepgraph_status status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__shots_make(&check->shots, check->session, SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT, NULL, NULL, check->steps + 1,
+                                check->config.device_bytes, check->config.host_bytes);
+    if (status == STEPGRAPH_OK)
+        status = make_images(check);
+    if (status == STEPGRAPH_OK)
+        status = make_records(check);
+    if (status == STEPGRAPH_OK)
+        status = make_events(check);
+    if (status == STEPGRAPH_OK && (check->report = sg__check_report_new(check)) == NULL)
+        status = STEPGRAPH_ERR_MEMORY;
+    return status;
+}
+
 stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check_config *given, stepgraph_check **check_out)
 {
     uint64_t start = sg__clock_ns();
@@ -393,18 +412,7 @@ stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check
     session->checking = step->checking = true;
     check->bad_step = SG__NO_STEP;
     check->total = 1 + 4 * (uint64_t)check->steps;
-    status = sg__snapshot_limits(check->session, &check->config.device_bytes, &check->config.host_bytes);
-    if (status == STEPGRAPH_OK)
-        status = sg__shots_make(&check->shots, session, SG__GROUP_STATE | SG__GROUP_INPUT | SG__GROUP_OUTPUT, NULL, NULL, check->steps + 1,
-                                check->config.device_bytes, check->config.host_bytes);
-    if (status == STEPGRAPH_OK)
-        status = make_images(check);
-    if (status == STEPGRAPH_OK)
-        status = make_records(check);
-    if (status == STEPGRAPH_OK)
-        status = make_events(check);
-    if (status == STEPGRAPH_OK && (check->report = sg__check_report_new(check)) == NULL)
-        status = STEPGRAPH_ERR_MEMORY;
+    status = make_room(check);
     if (status == STEPGRAPH_OK)
         status = scratch_alive(check);
     if (status == STEPGRAPH_OK)
