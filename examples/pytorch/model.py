@@ -1,7 +1,6 @@
 """A GPT, as in many training scripts: nothing in it knows of graphs."""
 import dataclasses
 
-import torch
 import torch.nn.functional as F
 from torch import nn
 

@@ -344,7 +344,7 @@ static bool start(const char *name)
     CU(ModuleLoadData(&module, bench_kernels_ptx));
 #define X(kernel) CU(ModuleGetFunction(&kernels.kernel, module, #kernel));
     X(nop)
-    X(inc) X(axpb) X(update) X(addn) X(part604) X(big4096)
+    X(inc) X(update) X(addn) X(part604) X(big4096)
 #undef X
     CU(LibraryLoadData(&library, bench_kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
     CU(LibraryGetKernel(&as_runtime.part604, library, "part604"));

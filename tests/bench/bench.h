@@ -80,7 +80,7 @@ extern CUstream stream;            /* Its stream. */
 extern bool bench_software;        /* The driver is cusim. */
 
 struct bench_kernels {
-    CUfunction nop, inc, axpb, update, addn, part604, big4096; /* See tests/kernels/kernels.cu. */
+    CUfunction nop, inc, update, addn, part604, big4096; /* See tests/kernels/kernels.cu. */
 };
 extern struct bench_kernels kernels;
 

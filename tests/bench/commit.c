@@ -18,7 +18,6 @@ struct commit {
     stepgraph_pin **pins, *scratch; /* The second is all of fresh. */
     uint64_t *addresses;
     stepgraph_step *step;
-    CUgraph graph;
     CUgraphExec one, chain; /* One copy of all bytes; n copies. */
     bool run_one;
     unsigned burst;

@@ -40,7 +40,6 @@ struct step {
     stepgraph_step *step;
     CUgraphExec exec; /* As recorded. */
     stepgraph_relax *report;
-    uint64_t quarantine;
 };
 
 static CUdeviceptr take(struct step *s, unsigned floats)
@@ -157,7 +156,7 @@ static void make(struct step *s, const struct shape *shape, uint64_t quarantine)
     stepgraph_arena_config config = STEPGRAPH_ARENA_CONFIG_INIT;
     unsigned p = LAYER * shape->layers;
 
-    *s = (struct step){ .shape = shape, .quarantine = quarantine, .parameters = p, .activations = shape->tokens * shape->width };
+    *s = (struct step){ .shape = shape, .parameters = p, .activations = shape->tokens * shape->width };
     s->pins = calloc(5 * p + 2, sizeof *s->pins);
     s->parameter = calloc(5 * p, sizeof *s->parameter);
     s->first = s->parameter + p;

@@ -11,7 +11,7 @@ enum { MOST = 64 };
 
 struct verified {
     stepgraph_pin *pins[MOST];
-    unsigned n_pins, nodes;
+    unsigned n_pins;
     stepgraph_step *step;
     uint32_t flags;
 };
@@ -21,7 +21,6 @@ static void make(struct verified *v, unsigned nodes, uint64_t bytes)
     stepgraph_relax_config relax = STEPGRAPH_RELAX_CONFIG_INIT;
     char name[16];
 
-    v->nodes = nodes;
     v->n_pins = MOST;
     for (unsigned i = 0; i < v->n_pins; i++) {
         snprintf(name, sizeof name, "%u", i);

@@ -13,7 +13,6 @@ static struct {
     const char *job_id;
     int resume_at;
     bool failed;
-    bool checked; /* something was compared */
 } telling;
 
 static const struct {
@@ -148,7 +147,6 @@ void fact(const char *id, ...)
     p->line[0] = '\0';
     p->open = 1;
     telling.failed = false;
-    telling.checked = false;
 }
 
 void at_cell(int cell)
@@ -203,7 +201,6 @@ static void append(const char *fmt, ...)
 
 static bool verdict(bool ok)
 {
-    telling.checked = true;
     if (!ok)
         telling.failed = true;
     return ok;

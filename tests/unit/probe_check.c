@@ -32,7 +32,7 @@ static struct {
     unsigned n, blocks;
     unsigned long long chunks;
     size_t bytes;
-    CUfunction copy, compare, filled, fill;
+    CUfunction copy, compare;
 } p;
 
 static void plain_copy(void)

@@ -1577,7 +1577,6 @@ START_TEST(refused_recording_is_launched_and_the_audit_is_kept)
 }
 END_TEST
 
-static stepgraph_pin *beside;
 static CUstream elsewhere;
 
 /* One launch goes to another stream, runs while the rest is recorded, and would run again with the step. */
