@@ -461,7 +461,11 @@ static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *word
     if (launched != recorded)
         snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
                  (unsigned long long)launched, (unsigned long long)recorded);
-    else if (scratch != NULL)
+    else if (lane->planted && lane->step->relaxed == NULL) /* Scratch was filled in the checks that passed, too. */
+        snprintf(words, bytes,
+                 "; the checks before found nothing, so a value or an address that the host passes to a kernel is another one since then: make it a CELL, pin "
+                 "it, or drop the graph when it changes");
+    else if (!lane->planted && scratch != NULL)
         snprintf(words, bytes,
                  "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
                  scratch->name);

@@ -504,6 +504,25 @@ START_TEST(scratch_is_not_blamed_where_none_was_filled)
 }
 END_TEST
 
+/* A rate that drops after the first checks. */
+static void run_by_late_step(uint64_t k)
+{
+    add(scratch, 1);
+    add(w, k < 6 ? 1 : 0.5f);
+}
+
+START_TEST(value_that_changes_after_checks_that_passed_is_supposed)
+{
+    act(NULL, run_by_late_step, w, NULL);
+    loop_make(0, 0);
+    go(0, 8);
+    ck_assert_uint_eq(stats_now().checks_identical, 1);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_msg(lacks(stats_now().words, (const char *[]){"pin 'w'", "value or an address", "CELL", "drop the graph", NULL}) == NULL, "%s", stats_now().words);
+    ck_assert_ptr_null(strstr(stats_now().words, "SCRATCH"));
+}
+END_TEST
+
 /* An update after so many batches, and no key of its own. */
 static void run_with_update(uint64_t k)
 {
@@ -1746,6 +1765,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_loop_test(tc, scratch_is_not_blamed_where_none_was_filled, 0, 2);
+    tcase_add_test(tc, value_that_changes_after_checks_that_passed_is_supposed);
     tcase_add_test(tc, step_that_launches_other_kernels_is_told_to_have_a_key_of_its_own);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
