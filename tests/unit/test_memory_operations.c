@@ -111,7 +111,7 @@ START_TEST(k03_place_that_a_stream_writes_to_is_named_where_it_moves)
         write_number(k ? y : x, 5);
         ready(steps[k]);
     }
-    FOUND(compared(steps[0], steps[1], NULL), MOVED_POINTER, 0, "memory operation", NOWHERE, 0, "pin", "destination", "state 'x'", "state 'y'");
+    FOUND(compared(steps[0], steps[1], NULL), MOVED_POINTER, 0, "memory operation", NOWHERE, 0, "same pin in every step", "destination", "state 'x'", "state 'y'");
 }
 END_TEST
 
