@@ -35,6 +35,7 @@
 typedef struct sg__result {
     stepgraph_check_verdict verdict;
     bool unlike; /* Inconclusive, but some pin is one that replays agree on and the launches do not. */
+    bool outside; /* A replay writes to memory that no pin covers. */
     char words[512];
 } sg__result;
 
@@ -452,6 +453,12 @@ static const stepgraph_pin *filled(const stepgraph_loop *loop, const sg__lane *l
     return NULL;
 }
 
+/* Whether what a comparison was in doubt about is the likely cause of all that differs. */
+static bool in_question(const sg__lane *lane)
+{
+    return lane->suspected && !lane->refuted;
+}
+
 /* What may be the cause that a replay differs, where the host can do something about it. */
 static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
 {
@@ -484,6 +491,7 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
         return status;
     result->verdict = touched > 0 || differ > 0 ? STEPGRAPH_DIVERGED : unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL;
     if (touched > 0) {
+        result->outside = true;
         snprintf(result->words, sizeof result->words, "a replay of step %llu writes to memory that no pin covers", (unsigned long long)loop->k);
         return STEPGRAPH_OK;
     }
@@ -499,7 +507,7 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
     told = told != SIZE_MAX ? told : first_deviation(loop);
     describe(loop, told, result->words, sizeof result->words);
     used = strlen(result->words);
-    if (result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT)
+    if (result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT && !in_question(lane))
         suppose(loop, lane, result->words + used, sizeof result->words - used);
     used = strlen(result->words);
     if (!compared)
@@ -656,8 +664,9 @@ static stepgraph_status agree_result(stepgraph_loop *loop, sg__result *result)
 }
 
 /* Replays diverge. Those since the last check may have done so, too: the host must know how far to go back. */
-static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
+static void diverged(stepgraph_loop *loop, sg__lane *lane, const sg__result *result)
 {
+    const char *words = result->words;
     uint64_t since = lane->replays - lane->right_replays;
     char told[512], right[64] = "no check before found every byte the same";
 
@@ -671,9 +680,9 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
         snprintf(told, sizeof told, "%s", words);
     if (sg__lane_unrelax(loop, lane, true, told))
         return;
-    if (lane->suspected) { /* So it is used, and the cause is known. */
+    if (in_question(lane) || (lane->suspected && result->outside)) { /* So it is used, and the cause is known. */
         char cause[512];
-        snprintf(cause, sizeof cause, "%.250s; and it is used: %.230s", lane->doubt_words, told);
+        snprintf(cause, sizeof cause, "%.230s; this was in doubt, and it is used: %.230s", told, lane->doubt_words);
         sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, cause);
         return;
     }
@@ -715,7 +724,7 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, const sg__result *result
         return;
     case STEPGRAPH_DIVERGED:
         loop->stats.checks_diverged++;
-        diverged(loop, lane, words);
+        diverged(loop, lane, result);
         return;
     }
 }

@@ -181,6 +181,7 @@ static void warn_of_unfed(const stepgraph_loop *loop, const sg__lane *lane)
 
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
+    lane->refuted = lane->suspected;
     if (sg__lane_relax(loop, lane) && (loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) == 0) {
         lane->phase = SG__PHASE_CHECK;
         lane->checks_left = loop->config.check_steps;
@@ -299,7 +300,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     uint32_t mine, all;
     stepgraph_why why;
 
-    *look = lane->suspected = false;
+    *look = lane->suspected = lane->refuted = false;
     lane->put_off = 0;
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)
