@@ -672,7 +672,7 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const sg__result *res
 
     if (lane->right_at != UINT64_MAX)
         snprintf(right, sizeof right, "all was right at step %llu", (unsigned long long)lane->right_at);
-    if (lane->phase == SG__PHASE_REPLAY && since > 0)
+    if ((lane->phase == SG__PHASE_REPLAY || lane->relax_tried) && since > 0) /* A relaxed graph has gone back to its recording before. */
         snprintf(told, sizeof told,
                  "%.330s; %s, and %llu replay%s since then may have been wrong: go back to a checkpoint from before", words,
                  right, (unsigned long long)since, since > 1 ? "s" : "");
