@@ -276,8 +276,14 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
 /* All that the step may write to. */
 static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
 {
+    const sg__graph *read = &lane->step->read;
     stepgraph_status status;
 
+    if (read->n_unread > 0)
+        return sg__fail(STEPGRAPH_ERR_MEMORY,
+                        "the graph may use memory that no pin covers, since node %u, '%.100s', could not be read, and a check, which does the step twice, could "
+                        "not put it back: if all that the step uses is pinned, check by callbacks, or replay unproven with STEPGRAPH_LOOP_NO_CHECK",
+                        read->unread[0], sg__node_name(&read->nodes[read->unread[0]]));
     if (lane->unpinned[0] != '\0')
         return sg__fail(STEPGRAPH_ERR_MEMORY,
                         "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay "
