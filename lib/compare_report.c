@@ -237,6 +237,25 @@ stepgraph_status sg__compare_say_target(sg__comparison *c, size_t index, size_t 
     return sg__compare_say_topology(c, SG__NO_NODE, text);
 }
 
+stepgraph_status sg__compare_say_sources(sg__comparison *c, size_t g)
+{
+    const size_t before = c->steps[0]->n_sources, after = c->steps[g]->n_sources;
+    stepgraph_status status;
+    sg__finding *f;
+    char text[160];
+
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_CHANGING_SCALAR, SG__FAULT, c->steps[0], SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->before = before;
+    f->after = after;
+    snprintf(text, sizeof text, "the first recording commits %zu new values by list, and the %s %zu: those that are in place are not copied", before,
+             sg__ordinal(g), after);
+    sg__finding_tell(f, text);
+    f->advice = "write the new value of a pin to another place in every step, or to the pin itself in every step";
+    return status;
+}
+
 stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g, CUdeviceptr after)
 {
     const stepgraph_step *one = c->steps[0];
