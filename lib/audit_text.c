@@ -49,6 +49,9 @@ static void write_place(const sg__finding *finding, char *text, size_t bytes)
     case SG__WORD_VALUE:
         snprintf(text, bytes, "value");
         break;
+    case SG__WORD_OPERATION:
+        snprintf(text, bytes, "operation");
+        break;
     case SG__WORD_SHAPE:
         snprintf(text, bytes, "%s", shapes[finding->part]);
         break;

@@ -181,12 +181,21 @@ static stepgraph_status classify_argument(sg__comparison *c, const sg__change *x
     return sg__compare_in_struct(x->d) ? classify_in_struct(c, x) : classify_whole(c, x);
 }
 
+/* How many ranges our own kernel copies follows from the commits, which are compared by themselves. */
+static bool is_commit(const sg__comparison *c, const sg__graph_difference *d)
+{
+    return (d->place == SG__WORD_ARGUMENT || d->place == SG__WORD_SHAPE) &&
+           c->steps[0]->read.nodes[d->node].function == c->steps[0]->session->kernels.commit;
+}
+
 static stepgraph_status classify(void *user, const sg__graph_difference *d)
 {
     sg__comparison *c = user;
     char text[256];
     sg__change x;
 
+    if (is_commit(c, d))
+        return STEPGRAPH_OK;
     if (d->bytes == 8 ? !sg__compare_moves(c, d, &x) : !sg__compare_changes(c, d, 0, d->bytes, &x))
         return STEPGRAPH_OK;
     switch (d->place) {
@@ -234,7 +243,7 @@ static stepgraph_status compare_source(sg__comparison *c, size_t index)
     for (size_t i = 1; i < c->n; i++) {
         const size_t g = sg__compare_other(c, i);
         const sg__source *other = same_commit(c->steps[g], source, index);
-        if (other == NULL && index < c->steps[g]->n_sources)
+        if (other == NULL && c->steps[g]->n_sources == c->steps[0]->n_sources)
             return sg__compare_say_target(c, index, g);
         if (other == NULL || sg__compare_is_the_same(c, source->address, g, other->address))
             continue;
@@ -253,6 +262,13 @@ static stepgraph_status compare_sources(sg__comparison *c)
 {
     stepgraph_status status = STEPGRAPH_OK;
 
+    for (size_t i = 1; i < c->n; i++) {
+        const size_t g = sg__compare_other(c, i);
+        if (c->steps[g]->n_sources == c->steps[0]->n_sources)
+            continue;
+        status = sg__compare_say_sources(c, g);
+        break;
+    }
     for (size_t k = 0; k < c->steps[0]->n_sources && status == STEPGRAPH_OK; k++)
         status = compare_source(c, k);
     return status;

@@ -142,6 +142,8 @@ stepgraph_status sg__compare_say_event(const sg__comparison *c, uint32_t node, c
 
 /* Recording g does not commit the pin of commit `index`, in that call. */
 stepgraph_status sg__compare_say_target(sg__comparison *c, size_t index, size_t g);
+/* Other numbers of new values. */
+stepgraph_status sg__compare_say_sources(sg__comparison *c, size_t g);
 
 /* Commit `index` reads from another address in recording g than in the first. */
 stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g, CUdeviceptr after);

@@ -6,6 +6,9 @@
 #include "line.h"
 
 #define FEED_IT "make it a CELL that the kernel reads, fed with stepgraph_pin_feed(), or keep it on the device"
+#define SAME_PLACE \
+    "use the same place of the same pin in every step: hand over inputs there with stepgraph_pin_feed(), bring new values there with " \
+    "stepgraph_pin_commit(), or record one graph for each place"
 #define IN_DOUBT "; if the kernel does not read it there it is left over, which more recordings of both steps show, or a check"
 
 /* A finding about a change; *out is NULL where nobody will read it. */
@@ -109,6 +112,17 @@ const stepgraph_pin *sg__compare_shared_scratch(sg__comparison *c, CUdeviceptr b
     return pin;
 }
 
+/* Whether both places are in the registry already, or one is no address: what moves is not a buffer, but which of them the step uses, or where in it.
+ * Memory in scratch may be anybody's. */
+static bool are_pinned(sg__comparison *c, CUdeviceptr before, size_t g, CUdeviceptr after)
+{
+    const stepgraph_session *session = c->steps[0]->session;
+    const sg__place a = sg__compare_place(c, 0, before), b = sg__compare_place(c, g, after);
+
+    return (before == 0 || (a.where == SG__IN_PIN && session->pins[a.pin]->role != STEPGRAPH_ROLE_SCRATCH)) &&
+           (after == 0 || (b.where == SG__IN_PIN && session->pins[b.pin]->role != STEPGRAPH_ROLE_SCRATCH));
+}
+
 /* What to do about a pointer that moved; scratch: where it moved within, which is no fault. */
 static void advise(const sg__comparison *c, sg__finding *f, const stepgraph_pin *scratch, const char *otherwise)
 {
@@ -182,6 +196,8 @@ stepgraph_status sg__compare_say_pointer(sg__comparison *c, const sg__change *fi
            : x->d->place == SG__WORD_HOST
                ? "give the host function the same argument in every step, call it outside the step, or allow it with "
                  "STEPGRAPH_STEP_ALLOW_HOST_ARGUMENTS, if it is made for the recording and lives as long as the graph"
+           : are_pinned(c, x->before, x->other, x->after)
+               ? SAME_PLACE
                : "pin it: register what it is as STATE (or FEED), let the step use the pin's address, and commit the new value each step");
     return status;
 }
@@ -221,6 +237,25 @@ stepgraph_status sg__compare_say_target(sg__comparison *c, size_t index, size_t 
     return sg__compare_say_topology(c, SG__NO_NODE, text);
 }
 
+stepgraph_status sg__compare_say_sources(sg__comparison *c, size_t g)
+{
+    const size_t before = c->steps[0]->n_sources, after = c->steps[g]->n_sources;
+    stepgraph_status status;
+    sg__finding *f;
+    char text[160];
+
+    status = sg__audit_add(c->audit, STEPGRAPH_FINDING_CHANGING_SCALAR, SG__FAULT, c->steps[0], SG__NO_NODE, &f);
+    if (f == NULL)
+        return status;
+    f->before = before;
+    f->after = after;
+    snprintf(text, sizeof text, "the first recording commits %zu new values by list, and the %s %zu: those that are in place are not copied", before,
+             sg__ordinal(g), after);
+    sg__finding_tell(f, text);
+    f->advice = "write the new value of a pin to another place in every step, or to the pin itself in every step";
+    return status;
+}
+
 stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t g, CUdeviceptr after)
 {
     const stepgraph_step *one = c->steps[0];
@@ -242,6 +277,7 @@ stepgraph_status sg__compare_say_source(sg__comparison *c, size_t index, size_t 
     sg__line_add(&line, "'   moved pointer   its new value at ");
     add_move(&line, c, before, g, after, SG__NO_NODE);
     sg__finding_tell(f, text);
-    advise(c, f, scratch, "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
+    advise(c, f, scratch, are_pinned(c, before, g, after) ? SAME_PLACE
+                                                          : "let the host's allocator give the same blocks in each recording: from an arena, or a pool of its own");
     return status;
 }

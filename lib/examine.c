@@ -165,19 +165,25 @@ struct escape {
     stepgraph_status (*add)(sg__examination *, stepgraph_finding_kind, uint32_t, sg__finding **);
 };
 
-/* Kernels went to another stream, and a replay would do without them. */
+/* Kernels went to another stream, by themselves or in a graph, and a replay would do without them. */
 static const struct escape kernels = {STEPGRAPH_KIND_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL, "kernel launch was", "kernel launches were",
     "went to another stream and", sg__examine_add};
+static const struct escape graphs = {STEPGRAPH_KIND_GRAPH, CU_GRAPH_NODE_TYPE_GRAPH, "graph launch was", "graph launches were",
+    "went to another stream and", sg__examine_add};
 /* Copies and sets were made by a call that waits, which the driver runs at once, or on another stream. The host may want just that, such as
- * the next batch on a stream of its own, so it is no fault. */
+ * the next batch on a stream of its own, and a host function that says when it is there, so it is no fault. */
 static const struct escape copies = {STEPGRAPH_KIND_COPY, CU_GRAPH_NODE_TYPE_MEMCPY, "copy was", "copies were",
     "were made by a call that waits, or on another stream, and", sg__examine_note};
 static const struct escape sets = {STEPGRAPH_KIND_SET, CU_GRAPH_NODE_TYPE_MEMSET, "set was", "sets were",
     "were made by a call that waits, or on another stream, and", sg__examine_note};
 
-/* By stage where they are marked. */
-static stepgraph_status reconcile_kind(sg__examination *e, const struct escape *escape, uint64_t counted, uint64_t recorded)
+static const struct escape host_functions = {STEPGRAPH_KIND_HOST, CU_GRAPH_NODE_TYPE_HOST, "host function was", "host functions were",
+    "went to another stream and", sg__examine_note};
+
+/* By stage where they are marked. ours: the library's own among the nodes. */
+static stepgraph_status reconcile_kind(sg__examination *e, const struct escape *escape, uint64_t ours)
 {
+    const uint64_t counted = counted_since(e->step, escape->kind), recorded = e->step->stats.nodes[escape->kind] - ours;
     stepgraph_status status;
     char stages[256];
     sg__finding *f;
@@ -198,19 +204,20 @@ static stepgraph_status reconcile_kind(sg__examination *e, const struct escape *
 static stepgraph_status reconcile(sg__examination *e)
 {
     const stepgraph_step *step = e->step;
-    const uint64_t *nodes = step->stats.nodes;
-    uint64_t recorded = nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
+    const uint64_t recorded = step->stats.nodes[STEPGRAPH_KIND_KERNEL] - step->pin_kernels, counted = step->stats.counted_kernels;
     stepgraph_status status;
 
     if (counted > 0 && counted < recorded)
         sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
             step->name, (unsigned long long)counted, (unsigned long long)recorded);
-    status = reconcile_kind(e, &kernels, counted, recorded);
+    status = reconcile_kind(e, &kernels, step->pin_kernels);
     if (status == STEPGRAPH_OK)
-        status = reconcile_kind(e, &copies, counted_since(step, STEPGRAPH_KIND_COPY), nodes[STEPGRAPH_KIND_COPY] - step->pin_copies);
+        status = reconcile_kind(e, &graphs, 0);
     if (status == STEPGRAPH_OK)
-        status = reconcile_kind(e, &sets, counted_since(step, STEPGRAPH_KIND_SET), nodes[STEPGRAPH_KIND_SET]);
-    return status;
+        status = reconcile_kind(e, &copies, step->pin_copies);
+    if (status == STEPGRAPH_OK)
+        status = reconcile_kind(e, &sets, 0);
+    return status == STEPGRAPH_OK ? reconcile_kind(e, &host_functions, 0) : status;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */

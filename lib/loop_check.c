@@ -35,6 +35,7 @@
 typedef struct sg__result {
     stepgraph_check_verdict verdict;
     bool unlike; /* Inconclusive, but some pin is one that replays agree on and the launches do not. */
+    bool outside; /* A replay writes to memory that no pin covers. */
     char words[512];
 } sg__result;
 
@@ -275,8 +276,14 @@ static void cannot(stepgraph_loop *loop, sg__lane *lane, const char *words)
 /* All that the step may write to. */
 static stepgraph_status save(stepgraph_loop *loop, sg__lane *lane)
 {
+    const sg__graph *read = &lane->step->read;
     stepgraph_status status;
 
+    if (read->n_unread > 0)
+        return sg__fail(STEPGRAPH_ERR_MEMORY,
+                        "the graph may use memory that no pin covers, since node %u, '%.100s', could not be read, and a check, which does the step twice, could "
+                        "not put it back: if all that the step uses is pinned, check by callbacks, or replay unproven with STEPGRAPH_LOOP_NO_CHECK",
+                        read->unread[0], sg__node_name(&read->nodes[read->unread[0]]));
     if (lane->unpinned[0] != '\0')
         return sg__fail(STEPGRAPH_ERR_MEMORY,
                         "the graph uses memory that no pin covers, and a check, which does the step twice, could not put it back: pin it, or replay "
@@ -452,6 +459,12 @@ static const stepgraph_pin *filled(const stepgraph_loop *loop, const sg__lane *l
     return NULL;
 }
 
+/* Whether what a comparison was in doubt about is the likely cause of all that differs. */
+static bool in_question(const sg__lane *lane)
+{
+    return lane->suspected && !lane->refuted;
+}
+
 /* What may be the cause that a replay differs, where the host can do something about it. */
 static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
 {
@@ -461,7 +474,11 @@ static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *word
     if (launched != recorded)
         snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
                  (unsigned long long)launched, (unsigned long long)recorded);
-    else if (scratch != NULL)
+    else if (lane->planted && lane->step->relaxed == NULL) /* Scratch was filled in the checks that passed, too. */
+        snprintf(words, bytes,
+                 "; the checks before found nothing, so a value or an address that the host passes to a kernel is another one since then: make it a CELL, pin "
+                 "it, or drop the graph when it changes");
+    else if (!lane->planted && scratch != NULL)
         snprintf(words, bytes,
                  "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
                  scratch->name);
@@ -480,6 +497,7 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
         return status;
     result->verdict = touched > 0 || differ > 0 ? STEPGRAPH_DIVERGED : unsteady ? STEPGRAPH_INCONCLUSIVE : STEPGRAPH_IDENTICAL;
     if (touched > 0) {
+        result->outside = true;
         snprintf(result->words, sizeof result->words, "a replay of step %llu writes to memory that no pin covers", (unsigned long long)loop->k);
         return STEPGRAPH_OK;
     }
@@ -495,7 +513,7 @@ static stepgraph_status weigh(stepgraph_loop *loop, sg__lane *lane, size_t diffe
     told = told != SIZE_MAX ? told : first_deviation(loop);
     describe(loop, told, result->words, sizeof result->words);
     used = strlen(result->words);
-    if (result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT)
+    if (result->verdict == STEPGRAPH_DIVERGED && loop->shots.items[told].group != SG__GROUP_INPUT && !in_question(lane))
         suppose(loop, lane, result->words + used, sizeof result->words - used);
     used = strlen(result->words);
     if (!compared)
@@ -652,14 +670,15 @@ static stepgraph_status agree_result(stepgraph_loop *loop, sg__result *result)
 }
 
 /* Replays diverge. Those since the last check may have done so, too: the host must know how far to go back. */
-static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
+static void diverged(stepgraph_loop *loop, sg__lane *lane, const sg__result *result)
 {
+    const char *words = result->words;
     uint64_t since = lane->replays - lane->right_replays;
     char told[512], right[64] = "no check before found every byte the same";
 
     if (lane->right_at != UINT64_MAX)
         snprintf(right, sizeof right, "all was right at step %llu", (unsigned long long)lane->right_at);
-    if (lane->phase == SG__PHASE_REPLAY && since > 0)
+    if ((lane->phase == SG__PHASE_REPLAY || lane->relax_tried) && since > 0) /* A relaxed graph has gone back to its recording before. */
         snprintf(told, sizeof told,
                  "%.330s; %s, and %llu replay%s since then may have been wrong: go back to a checkpoint from before", words,
                  right, (unsigned long long)since, since > 1 ? "s" : "");
@@ -667,9 +686,9 @@ static void diverged(stepgraph_loop *loop, sg__lane *lane, const char *words)
         snprintf(told, sizeof told, "%s", words);
     if (sg__lane_unrelax(loop, lane, true, told))
         return;
-    if (lane->suspected) { /* So it is used, and the cause is known. */
+    if (in_question(lane) || (lane->suspected && result->outside)) { /* So it is used, and the cause is known. */
         char cause[512];
-        snprintf(cause, sizeof cause, "%.250s; and it is used: %.230s", lane->doubt_words, told);
+        snprintf(cause, sizeof cause, "%.230s; this was in doubt, and it is used: %.230s", told, lane->doubt_words);
         sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, cause);
         return;
     }
@@ -711,7 +730,7 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, const sg__result *result
         return;
     case STEPGRAPH_DIVERGED:
         loop->stats.checks_diverged++;
-        diverged(loop, lane, words);
+        diverged(loop, lane, result);
         return;
     }
 }

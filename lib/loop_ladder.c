@@ -179,8 +179,20 @@ static void warn_of_unfed(const stepgraph_loop *loop, const sg__lane *lane)
                     loop->name, (unsigned long long)lane->key, step->used[i]->name);
 }
 
+/* What they are given was neither audited nor compared. */
+static void warn_of_unread(const stepgraph_loop *loop, const sg__lane *lane)
+{
+    const sg__graph *read = &lane->step->read;
+
+    if (read->n_unread > 0)
+        sg__log(loop->session, STEPGRAPH_LOG_WARNING,
+                "loop '%s', key %llu: %zu nodes could not be read, the first of them node %u, '%.100s': what moves or changes there is not seen",
+                loop->name, (unsigned long long)lane->key, read->n_unread, read->unread[0], sg__node_name(&read->nodes[read->unread[0]]));
+}
+
 void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
 {
+    lane->refuted = lane->suspected;
     if (sg__lane_relax(loop, lane) && (loop->config.flags & STEPGRAPH_LOOP_NO_CHECK) == 0) {
         lane->phase = SG__PHASE_CHECK;
         lane->checks_left = loop->config.check_steps;
@@ -193,6 +205,7 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane)
     lane->timed_until = lane->step->stages.replay_device_us.n + SG__TIMED_REPLAYS;
     lane->checks_left = 0;
     warn_of_unfed(loop, lane);
+    warn_of_unread(loop, lane);
     sg__lane_move(loop, lane, SG__PHASE_REPLAY, STEPGRAPH_WHY_NONE, "");
 }
 
@@ -299,7 +312,7 @@ stepgraph_status sg__lane_compare(stepgraph_loop *loop, sg__lane *lane, const st
     uint32_t mine, all;
     stepgraph_why why;
 
-    *look = lane->suspected = false;
+    *look = lane->suspected = lane->refuted = false;
     lane->put_off = 0;
     keep_audit(lane, audit);
     if (status != STEPGRAPH_OK)

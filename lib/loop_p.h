@@ -58,6 +58,7 @@ typedef struct sg__lane {
 
     /* A comparison was in doubt about differences: the checks decide, whatever the host says. */
     bool suspected;
+    bool refuted;          /* They passed all the same. */
     uint32_t doubt_why;    /* What they would be, */
     char doubt_words[512]; /* and the first of them. */
     uint32_t put_off;      /* Checks in a row that page-locked memory stood against. */

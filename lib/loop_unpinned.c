@@ -98,12 +98,49 @@ static int by_place(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+/* A recording whose words are to be had at any byte. */
+typedef struct packed {
+    doubts *about;
+    sg__graph *graph;
+} packed;
+
+/* Findings at other places than multiples of 8, in packed structs: what this recording has there. */
+static stepgraph_status add_packed(void *user, uint32_t node, uint16_t argument, const unsigned char *bytes, size_t n)
+{
+    const packed *p = user;
+    const stepgraph_audit *audit = p->about->step->audit;
+
+    for (uint64_t i = 0; i < audit->summary.kept; i++) {
+        const stepgraph_finding *f = sg__audit_at(audit, i);
+        sg__graph_word word = {.place = SG__WORD_ARGUMENT, .node = node, .argument = argument, .offset = f->offset};
+        if (f->node != node || f->argument != argument || f->offset % 8 == 0 || f->offset + 8 > n || flag_for(f) == 0)
+            continue;
+        memcpy(&word.value, bytes + f->offset, sizeof word.value);
+        if (!is_elsewhere(p->about, word.value, NULL))
+            p->graph->words[p->graph->n_words++] = word;
+    }
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status read_packed(const stepgraph_step *of, doubts *about, sg__graph *graph)
+{
+    packed p = {.about = about, .graph = graph};
+    void *larger = realloc(graph->words, (graph->n_words + about->step->audit->summary.kept + 1) * sizeof *graph->words);
+
+    if (larger == NULL)
+        return sg__fail_memory("host", graph->n_words * sizeof *graph->words);
+    graph->words = larger;
+    return sg__graph_arguments(of->session->driver, graph, add_packed, &p);
+}
+
 /* Kernel arguments first, by place. *n_out is how many there are. */
 static stepgraph_status read_arguments(const stepgraph_step *of, doubts *about, sg__graph *graph)
 {
     stepgraph_status status = sg__graph_read(of->session->driver, of->graph, &of->session->known_kernels, is_elsewhere, about, graph);
     size_t n = 0;
 
+    if (status == STEPGRAPH_OK && (of->flags & STEPGRAPH_STEP_SCAN_BYTES) != 0)
+        status = read_packed(of, about, graph);
     for (size_t i = 0; i < graph->n_words; i++)
         if (graph->words[i].place == SG__WORD_ARGUMENT)
             graph->words[n++] = graph->words[i];

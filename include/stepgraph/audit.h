@@ -40,7 +40,7 @@ typedef enum stepgraph_finding_kind {
     STEPGRAPH_FINDING_ALLOCATION = 13,      /**< An allocation in the graph that nothing in the graph frees. */
     STEPGRAPH_FINDING_HOST_FUNCTION = 14,   /**< A host function, run at every replay. */
     STEPGRAPH_FINDING_EMPTY = 15,           /**< Nothing was recorded. */
-    STEPGRAPH_FINDING_ESCAPED = 16,         /**< Kernels that were counted and not recorded. Copies and sets too, but those are no fault: the
+    STEPGRAPH_FINDING_ESCAPED = 16,         /**< Kernels and graphs that were counted and not recorded. Copies, sets and host functions too, but those are no fault: the
                                                  next batch may well travel on a stream of its own. */
     STEPGRAPH_FINDING_UNREAD = 17           /**< A node that could not be looked at. No fault, but not checked. */
 } stepgraph_finding_kind;

@@ -50,7 +50,7 @@ enum {
     /** Let the graph hold addresses that no pin covers. Refused by default: a replay goes on using such an address after the host has
      *  moved what was there. For hosts that keep the memory in place by other means. */
     STEPGRAPH_STEP_ALLOW_UNREGISTERED = 1u << 2,
-    /** Let a recording pass that holds fewer kernels than were counted. Refused by default: the missing ones went to another stream
+    /** Let a recording pass that holds fewer kernels or graphs than were counted. Refused by default: the missing ones went to another stream
      *  and would not be replayed. */
     STEPGRAPH_STEP_ALLOW_ESCAPED = 1u << 3,
     /** Refuse a replay when a FEED that the graph uses was not fed since the last one, or since a run of the step began that came after it. */

@@ -65,6 +65,7 @@
     REQUIRED(GraphMemcpyNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMCPY3D *params)) \
     REQUIRED(GraphMemsetNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)) \
     REQUIRED(GraphHostNodeGetParams, 10000, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)) \
+    REQUIRED(GraphBatchMemOpNodeGetParams, 11070, (CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)) \
     REQUIRED(GraphEventRecordNodeGetEvent, 11010, (CUgraphNode node, CUevent *event)) \
     REQUIRED(GraphEventWaitNodeGetEvent, 11010, (CUgraphNode node, CUevent *event)) \
     REQUIRED(GraphMemAllocNodeGetParams, 11040, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)) \

@@ -1,4 +1,4 @@
-/* The argument bytes of one kernel node, in whichever of the two forms it holds them. */
+/* The argument bytes of one kernel node, in whichever of the two forms it holds them; and the operands of other nodes. */
 #ifndef STEPGRAPH_GRAPH_ARGUMENTS_H
 #define STEPGRAPH_GRAPH_ARGUMENTS_H
 
@@ -64,6 +64,19 @@ static inline const unsigned char *sg__argument(sg__arguments *arguments, uint32
     for (size_t k = 0; k < *bytes; k++)
         arguments->masked[k] = held[k] & (unsigned char)~unread[k];
     return arguments->masked;
+}
+
+/* Of a memory operation that writes a value or waits for one: how many bytes it has. 0: it is another one. */
+static inline uint32_t sg__memory_operation_bytes(const CUstreamBatchMemOpParams *x)
+{
+    if (x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || x->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32)
+        return 4;
+    return x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 || x->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 8 : 0;
+}
+
+static inline bool sg__memory_operation_writes(const CUstreamBatchMemOpParams *x)
+{
+    return x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 }
 
 /* How far rows of `width` bytes reach, `pitch` bytes apart. */

@@ -285,6 +285,46 @@ fail:
     return status;
 }
 
+/* How many there are, then one after the other, as far as all graphs have them. */
+static stepgraph_status compare_memory_operations(comparison *c, size_t node)
+{
+    static const word_of counts[] = {{SG__WORD_EXTENT, 0, 4}};
+    unsigned int least = UINT32_MAX;
+    stepgraph_status status;
+
+    for (size_t g = 0; g < c->n; g++) {
+        CUDA_BATCH_MEM_OP_NODE_PARAMS x;
+        memset(&x, 0, sizeof x);
+        SG__CU(c->driver, GraphBatchMemOpNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+        c->rows[g][0] = x.count;
+        least = x.count < least ? x.count : least;
+    }
+    status = compare_rows(c, counts, 1);
+    for (unsigned int i = 0; i < least && status == STEPGRAPH_OK; i++) {
+        uint32_t bytes = 8;
+        bool writes = false;
+        for (size_t g = 0; g < c->n; g++) {
+            CUDA_BATCH_MEM_OP_NODE_PARAMS x;
+            memset(&x, 0, sizeof x);
+            SG__CU(c->driver, GraphBatchMemOpNodeGetParams, c->graphs[g]->nodes[node].handle, &x);
+            const CUstreamBatchMemOpParams *operation = &x.paramArray[i];
+            bytes = sg__memory_operation_bytes(operation) < bytes ? sg__memory_operation_bytes(operation) : bytes;
+            writes = sg__memory_operation_writes(operation);
+            c->rows[g][0] = operation->operation;
+            c->rows[g][1] = operation->writeValue.address;
+            c->rows[g][2] = bytes == 4 ? operation->writeValue.value : operation->writeValue.value64;
+            c->rows[g][3] = operation->writeValue.flags;
+        }
+        const word_of words[] = {{SG__WORD_OPERATION, i, 4}, {writes ? SG__WORD_DESTINATION : SG__WORD_SOURCE, i, 8}, {SG__WORD_VALUE, i, bytes},
+                                 {SG__WORD_OPERATION, i, 4}};
+        status = compare_rows(c, words, bytes != 0 ? sizeof words / sizeof *words : 1);
+    }
+    return status;
+
+fail:
+    return status;
+}
+
 static stepgraph_status compare_host_functions(comparison *c, size_t node)
 {
     static const word_of words[] = {{SG__WORD_HOST, 0, 8}, {SG__WORD_HOST, 1, 8}};
@@ -350,6 +390,8 @@ static stepgraph_status compare_nodes(comparison *c, size_t node)
         return compare_copies(c, node);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return compare_sets(c, node);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return compare_memory_operations(c, node);
     case CU_GRAPH_NODE_TYPE_HOST:
         return compare_host_functions(c, node);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:

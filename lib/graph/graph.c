@@ -206,6 +206,30 @@ fail:
     return status;
 }
 
+/* What else there is in such a node, such as a barrier, is not read. */
+static stepgraph_status read_memory_operations(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
+{
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params;
+    stepgraph_status status;
+    bool all = true;
+
+    memset(&params, 0, sizeof params);
+    SG__CU(driver, GraphBatchMemOpNodeGetParams, handle, &params);
+    status = STEPGRAPH_OK;
+    for (unsigned int i = 0; i < params.count && status == STEPGRAPH_OK; i++) {
+        const CUstreamBatchMemOpParams *x = &params.paramArray[i];
+        const uint32_t bytes = sg__memory_operation_bytes(x);
+        all &= bytes != 0;
+        if (bytes != 0)
+            status = add_word(out, operand(sg__memory_operation_writes(x) ? SG__WORD_DESTINATION : SG__WORD_SOURCE, CU_MEMORYTYPE_DEVICE,
+                                           x->writeValue.address, bytes));
+    }
+    return status == STEPGRAPH_OK && !all ? add_unread(out) : status;
+
+fail:
+    return status;
+}
+
 static stepgraph_status read_allocation(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS params;
@@ -276,6 +300,8 @@ static stepgraph_status read_node(const reader *r, CUgraphNode handle, uint32_t 
         return read_copy(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return read_set(driver, handle, out);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return read_memory_operations(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return read_allocation(driver, handle, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:

@@ -34,10 +34,11 @@ typedef struct sg__graph_node {
 /* Where a word stands in its node. */
 typedef enum sg__word_place {
     SG__WORD_ARGUMENT,    /* In a kernel argument. */
-    SG__WORD_SOURCE,      /* What a copy reads, */
-    SG__WORD_DESTINATION, /* and what a copy or a set writes. */
-    SG__WORD_EXTENT,      /* How much it copies or sets. */
-    SG__WORD_VALUE,       /* The value of a set. */
+    SG__WORD_SOURCE,      /* What a copy reads or a memory operation waits for, */
+    SG__WORD_DESTINATION, /* and what a copy, a set or a memory operation writes. */
+    SG__WORD_EXTENT,      /* How much it copies or sets, or how many operations there are. */
+    SG__WORD_VALUE,       /* The value of a set or of a memory operation. */
+    SG__WORD_OPERATION,   /* Which memory operation. */
     SG__WORD_SHAPE,       /* Grid, block and shared memory of a launch: argument 0 to 6. */
     SG__WORD_FUNCTION,    /* Which kernel. */
     SG__WORD_HOST,        /* Of a host function: itself, or its argument, as argument 0 and 1. */

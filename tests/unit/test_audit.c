@@ -1018,6 +1018,32 @@ START_TEST(set_on_another_stream_is_named)
 }
 END_TEST
 
+/* A graph of the host's own, which was launched on another stream; not so one that is added to the recording. */
+START_TEST(k07_graph_on_another_stream_is_named)
+{
+    stepgraph_step *step = training();
+
+    stepgraph_session_count(session, STEPGRAPH_KIND_GRAPH, 1);
+    add_child(pin);
+    CLEAN(ready(step));
+    drop_step(step);
+    step = recording("train", 0);
+    stepgraph_session_count(session, STEPGRAPH_KIND_GRAPH, 2);
+    add_child(pin);
+    FOUND(refused(step), ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_step_fork()", "2 graph launches were counted", "the graph holds 1", "another stream");
+}
+END_TEST
+
+START_TEST(host_function_on_another_stream_is_noted)
+{
+    stepgraph_step *step = training();
+
+    inc(stream, pin, 1);
+    stepgraph_session_count(session, STEPGRAPH_KIND_HOST, 2);
+    NOTED(ready(step), ESCAPED, NOWHERE, "", NOWHERE, 0, "stepgraph_step_fork()", "2 host functions were counted", "the graph holds 0");
+}
+END_TEST
+
 /* The library's own copies and kernels stand for none of the host's. */
 START_TEST(commits_do_not_hide_what_escaped)
 {
@@ -1485,6 +1511,8 @@ static Suite *make(void)
     tcase_add_test(tc, k07_synchronous_read_is_named_where_copies_are_counted);
     tcase_add_test(tc, synchronous_read_that_nobody_counted_is_not_seen);
     tcase_add_test(tc, set_on_another_stream_is_named);
+    tcase_add_test(tc, k07_graph_on_another_stream_is_named);
+    tcase_add_test(tc, host_function_on_another_stream_is_noted);
     tcase_add_test(tc, commits_do_not_hide_what_escaped);
     tcase_add_test(tc, fewer_counted_than_recorded_is_no_fault);
 

@@ -93,6 +93,55 @@ START_TEST(other_grid_of_a_kernel_that_cannot_be_read_is_told)
 }
 END_TEST
 
+/* ---- on a loop ------------------------------------------------------------------------------------------------------- */
+
+/* Nobody knows which memory the kernels use. Here there is some that no pin covers, and that counts the steps. */
+static stepgraph_loop_graph twenty_steps(uint32_t flags, CUdeviceptr pin, CUdeviceptr counter)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    stepgraph_loop_graph graph = STEPGRAPH_LOOP_GRAPH_INIT;
+    stepgraph_turn turn = STEPGRAPH_TURN_INIT;
+    stepgraph_loop *loop = NULL;
+
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK | flags;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    for (unsigned k = 0; k < 20; k++) {
+        do {
+            OK(stepgraph_loop_begin(loop, k, &turn));
+            if (turn.run) {
+                inc(stream, pin, 1);
+                inc(stream, counter, 1);
+            }
+            OK(stepgraph_loop_end(loop, &turn));
+        } while (turn.again);
+        ck_assert_float_eq(float_at(pin), (float)(k + 1));
+        ck_assert_float_eq(float_at(counter), (float)(k + 1));
+    }
+    OK(stepgraph_loop_get_graph(loop, 0, &graph));
+    stepgraph_loop_destroy(loop);
+    return graph;
+}
+
+START_TEST(step_that_cannot_be_read_is_not_done_twice)
+{
+    stepgraph_loop_graph graph = twenty_steps(0, stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w")), device_make(4));
+
+    ck_assert_uint_eq(graph.rung, STEPGRAPH_RUNG_RERECORD);
+    ck_assert_uint_eq(graph.why, STEPGRAPH_WHY_UNPROVEN);
+    ck_assert_msg(strstr(graph.words, "node 0, 'inc', could not be read") != NULL, "%s", graph.words);
+}
+END_TEST
+
+START_TEST(step_that_cannot_be_read_is_replayed_where_the_host_says_so)
+{
+    reopen_listening(STEPGRAPH_LOG_WARNING);
+    ck_assert_uint_eq(
+        twenty_steps(STEPGRAPH_LOOP_NO_CHECK, stepgraph_pin_address(pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w")), device_make(4)).rung,
+        STEPGRAPH_RUNG_REPLAY);
+    ck_assert_uint_eq(said("2 nodes could not be read, the first of them node 0, 'inc'"), 1);
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("audit_unread");
@@ -103,6 +152,8 @@ static Suite *make(void)
     add_controlled_test(tc, every_pin_counts_as_used);
     add_controlled_test(tc, comparing_says_how_many_were_not_compared);
     add_controlled_test(tc, other_grid_of_a_kernel_that_cannot_be_read_is_told);
+    add_controlled_test(tc, step_that_cannot_be_read_is_not_done_twice);
+    add_controlled_test(tc, step_that_cannot_be_read_is_replayed_where_the_host_says_so);
     return suite;
 }
 

@@ -533,6 +533,32 @@ START_TEST(doubt_that_replays_refute_stands_against_nothing)
 }
 END_TEST
 
+/* Beside the number that nobody uses, a rate that drops much later. */
+static void train_with_number_at_a_rate(uint64_t k)
+{
+    train_with_number(k);
+    counted_inc(session, NULL, stepgraph_pin_address(weight), k < 20 ? 1 : 0.5f);
+}
+
+START_TEST(doubt_that_was_refuted_is_not_blamed_later)
+{
+    stepgraph_loop_config config = config_with(0);
+    float want[N], elsewhere[2];
+
+    make_big(want, train_with_number_at_a_rate, elsewhere);
+    config.check_every = 5;
+    loop_make(&config);
+    go(0, 30, train_with_number_at_a_rate);
+    ck_assert_uint_eq(stats_now().doubts, 1);
+    ck_assert_uint_eq(stats_now().checks_diverged, 1);
+    RUNG(FRESH, DIVERGED);
+    ck_assert_msg(strstr(stats_now().words, "doubt") == NULL && strstr(stats_now().words, "big4096") == NULL, "%s", stats_now().words);
+    /* What is lost is told. */
+    ck_assert_msg(strstr(stats_now().words, "all was right at step 16, and 5 replays since then") != NULL, "%s", stats_now().words);
+    drop_moving();
+}
+END_TEST
+
 /* Always the same address of memory that no pin covers, which nobody uses, */
 static void train_with_one_address(uint64_t k)
 {
@@ -2958,6 +2984,7 @@ static Suite *make(void)
     tcase_add_test(ladder, memory_without_a_pin_that_stays_is_named);
     tcase_add_loop_test(ladder, address_that_was_left_over_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, what_may_be_padding_is_left_to_the_checks, 0, 2);
+    tcase_add_test(ladder, doubt_that_was_refuted_is_not_blamed_later);
     tcase_add_loop_test(ladder, doubt_that_replays_refute_stands_against_nothing, 0, 4);
     tcase_add_loop_test(ladder, address_without_a_pin_that_stays_is_in_doubt_in_a_large_struct, 0, 3);
     tcase_add_test(ladder, pin_beside_memory_that_is_in_doubt_stands_against_nothing);

@@ -504,6 +504,25 @@ START_TEST(scratch_is_not_blamed_where_none_was_filled)
 }
 END_TEST
 
+/* A rate that drops after the first checks. */
+static void run_by_late_step(uint64_t k)
+{
+    add(scratch, 1);
+    add(w, k < 6 ? 1 : 0.5f);
+}
+
+START_TEST(value_that_changes_after_checks_that_passed_is_supposed)
+{
+    act(NULL, run_by_late_step, w, NULL);
+    loop_make(0, 0);
+    go(0, 8);
+    ck_assert_uint_eq(stats_now().checks_identical, 1);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_msg(lacks(stats_now().words, (const char *[]){"pin 'w'", "value or an address", "CELL", "drop the graph", NULL}) == NULL, "%s", stats_now().words);
+    ck_assert_ptr_null(strstr(stats_now().words, "SCRATCH"));
+}
+END_TEST
+
 /* An update after so many batches, and no key of its own. */
 static void run_with_update(uint64_t k)
 {
@@ -1339,6 +1358,33 @@ START_TEST(call_that_fails_while_a_rehearsal_is_undone_alters_no_state)
 }
 END_TEST
 
+/* A relaxed graph goes back to its recording first, whatever the cause; how far the host has to go back is told all the same. */
+static void run_beside_at_a_rate(uint64_t k)
+{
+    add(w, k < 14 ? 1 : 0.5f);
+    add(out, 1);
+}
+
+START_TEST(relaxed_replays_that_may_have_been_wrong_are_told)
+{
+    stepgraph_relax_config relax = STEPGRAPH_RELAX_CONFIG_INIT;
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+
+    act(NULL, run_beside_at_a_rate, w, out);
+    relax.lanes = 2;
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK;
+    config.check_steps = config.executables = 1;
+    config.check_every = 5;
+    config.relax = &relax;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    go(0, 20);
+    ck_assert_uint_eq(stats_now().relax_diverged, 1);
+    ck_assert_uint_eq(stats_now().checks_diverged, 2);
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
+    ck_assert_msg(strstr(stats_now().words, "all was right at step 12, and 5 replays since then may have been wrong") != NULL, "%s", stats_now().words);
+}
+END_TEST
+
 /* To find out what it takes relaxed a step is run, and what that leaves is put back, at the second try if one call fails; where it cannot be, the turn
  * says so. */
 START_TEST(relaxing_that_cannot_be_undone_is_told)
@@ -1746,6 +1792,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
     tcase_add_loop_test(tc, scratch_is_not_blamed_where_none_was_filled, 0, 2);
+    tcase_add_test(tc, value_that_changes_after_checks_that_passed_is_supposed);
     tcase_add_test(tc, step_that_launches_other_kernels_is_told_to_have_a_key_of_its_own);
     tcase_add_test(tc, inputs_that_the_step_writes_are_named);
     tcase_add_test(tc, constants_that_the_step_writes_are_named_and_right);
@@ -1770,6 +1817,7 @@ static Suite *make(void)
     tcase_add_test(tc, rewinding_drops_no_graph);
     add_controlled_loop_test(tc, call_that_fails_in_a_check_alters_no_state, 0, 7);
     add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 6);
+    tcase_add_test(tc, relaxed_replays_that_may_have_been_wrong_are_told);
     add_controlled_loop_test(tc, relaxing_that_cannot_be_undone_is_told, 0, 4);
     add_controlled_loop_test(tc, check_that_cannot_begin_ends_no_turn, 0, 2);
     add_controlled_loop_test(tc, steps_in_any_order_leave_what_they_leave_without_a_loop, 0, 60);

@@ -230,7 +230,7 @@ void cs_check_kernel(const struct cs_work *w)
     pthread_mutex_lock(&cs.lock);
     while (next_word(&w->kernel, &at, &word)) {
         struct cs_alloc *a = cs_find_near(word.value);
-        if (a && a->guarded && (a->kind != CS_MEM_GRAPH || a->live))
+        if (a && a->guarded && a->open)
             cs_check_bytes(a, w);
     }
     pthread_mutex_unlock(&cs.lock);

@@ -123,6 +123,7 @@ struct cs_alloc {
     int launches;
     int frees; /* Stream-ordered frees still to pass. */
     bool live;
+    bool open; /* Its pages can be read: with checks, not after the free in its graph, though it lives until the launch is over. */
     bool charged;
     /* Of a mapping. */
     struct cs_alloc *reservation;

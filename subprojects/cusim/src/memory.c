@@ -232,6 +232,7 @@ void cs_alloc_open(struct cs_alloc *a)
         cs_say("cannot make %zu bytes of device memory usable", a->span);
         abort();
     }
+    a->open = true;
     if (a->guarded)
         cs_check_fill(a);
     else if (a->span <= CS_BLOCK / 2)
@@ -243,6 +244,7 @@ void cs_alloc_close(struct cs_alloc *a)
     uintptr_t from, to;
 
     cs_free_epoch++;
+    a->open = false;
     if (!a->guarded && a->span <= CS_BLOCK / 2)
         memset((void *)(uintptr_t)a->base, CS_POISON, a->span);
     pages(a, true, &from, &to);
@@ -325,10 +327,10 @@ static void arena_leave(struct cs_alloc *a)
 
 static void device_free(struct cs_alloc *a)
 {
-    if (a->guarded && (a->kind != CS_MEM_GRAPH || a->live))
+    if (a->guarded && a->open)
         cs_check_bytes(a, NULL);
     cs_alloc_hide(a);
-    if (a->kind != CS_MEM_GRAPH || a->live)
+    if (a->open)
         cs_alloc_close(a);
     if (a->pool)
         a->pool->used -= a->span;
@@ -497,10 +499,11 @@ void cs_graph_alloc_live(struct cs_alloc *a, bool live)
                 graph_high[a->device] = graph_used[a->device];
         }
     } else if (!live && a->live) {
-        if (a->guarded)
+        if (a->guarded && a->open)
             cs_check_bytes(a, NULL);
         cs_alloc_hide(a);
-        cs_alloc_close(a);
+        if (a->open)
+            cs_alloc_close(a);
     }
     a->live = live;
 }

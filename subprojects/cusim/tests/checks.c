@@ -254,7 +254,7 @@ static void ordinary(void)
     CUdeviceptr p = plain(4096), q = plain(4096), pool = 0, word = plain(64);
     CUevent there = NULL, back = NULL;
     CUgraph g = NULL;
-    CUgraphExec x = captured_inc(p), y = NULL;
+    CUgraphExec x = captured_inc(p), y = NULL, z = NULL;
     float *pinned, *got;
 
     OK(cu.cuEventCreate(&there, CU_EVENT_DISABLE_TIMING));
@@ -313,6 +313,19 @@ static void ordinary(void)
     for (int i = 0; i < 3; i++)
         OK(cu.cuGraphLaunch(y, a));
     OK(cu.cuStreamSynchronize(a));
+    /* A graph that allocates less than a page and frees it again. */
+    OK(cu.cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuMemAllocAsync(&pool, 256, a));
+    OK(cu.cuMemsetD8Async(pool, 0, 256, a));
+    OK(launch_inc(pool, 1, a));
+    OK(cu.cuMemFreeAsync(pool, a));
+    OK(cu.cuStreamEndCapture(a, &g));
+    OK(cu.cuGraphInstantiateWithFlags(&z, g, 0));
+    OK(cu.cuGraphDestroy(g));
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuGraphLaunch(z, a));
+    OK(cu.cuStreamSynchronize(a));
+    OK(cu.cuGraphExecDestroy(z));
     /* The program tells by a word in memory that the source is ready. */
     OK(cu.cuStreamWaitValue32_v2(a, word, 1, 1));
     OK(cu.cuMemcpyHtoDAsync_v2(p, pinned, 4096, a));
