@@ -11,6 +11,9 @@
  *
  * The context that is current in the calling thread is left as it was by every call.
  *
+ * A callback, and what its `user` points to, live as long as the session or the loop that was given them; those given to a call that makes a report, until
+ * it returns.
+ *
  * A callback returns: an exception, a longjmp or a panic that leaves it skips what the library has to put back. Catch it there, and answer a status.
  *
  * Every call says three things about itself: `threads` (any: callable from every thread at once; handle: one thread at a time for a

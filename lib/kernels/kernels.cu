@@ -135,7 +135,7 @@ static __device__ void tally_16(tally *found, const unsigned char *a, const unsi
         }
 }
 
-static __device__ bool differ(sg__vec16 x, sg__vec16 y)
+static __device__ int differ(sg__vec16 x, sg__vec16 y)
 {
     return ((x.low ^ y.low) | (x.high ^ y.high)) != 0;
 }

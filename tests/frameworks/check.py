@@ -2,10 +2,11 @@
 
     current       stepgraph/abi.py is what declare.py writes now
     declarations  its sizes, offsets and constants are those that a C compiler finds in the headers, and every call is in the library
-    prototypes    what each call answers and is given is what a C++ compiler finds
+    prototypes    what each call, and each function in a struct, answers and is given is what a C++ compiler finds
     handles       what is written is read; options that there are not and objects that are gone are refused
     recording     a step is recorded four times and compared, on the driver that STEPGRAPH_DRIVER names
     loop          steps are launched, recorded, checked and replayed there
+    functions     the library calls functions of Python's, and one that raises has failed
     recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
     recorders     many of them, one after the other
     arena         and with an arena as PyTorch's memory
@@ -91,8 +92,9 @@ int main()
 
 
 def prototypes():
-    lines = "".join(f"    tell(static_cast<decltype(&stepgraph_{name})>(nullptr));\n" for name in abi.CALLS)
-    for (name, ours), theirs in zip(abi.CALLS.items(), said_by(KINDS + lines + "}\n", ".cpp"), strict=True):
+    kinds = [f"&stepgraph_{name}" for name in abi.CALLS] + [f"stepgraph_{name.replace('.', '::')}" for name in abi.FUNCTIONS]
+    lines = "".join(f"    tell(static_cast<decltype({kind})>(nullptr));\n" for kind in kinds)
+    for (name, ours), theirs in zip((abi.CALLS | abi.FUNCTIONS).items(), said_by(KINDS + lines + "}\n", ".cpp"), strict=True):
         ours = ours.replace("size_t", "uint64")
         check(ours == theirs, f"stepgraph_{name}: {ours} in Python, {theirs} in C")
 
@@ -266,6 +268,34 @@ def loop():
     session.close()
 
 
+def functions():
+    library = stepgraph.Library(path)
+    session = stepgraph.Session(library)
+    trainer, seen = Trainer(session), []
+
+    def checked(**given):
+        config = library.new("check_config", **given)
+        report = library.made("check_run", step, ctypes.byref(config))
+        verdict = library.get("check_get_summary", report, ctypes.byref(summary := library.new("check_summary"))) or summary.verdict
+        library.get("check_destroy", report)
+        return verdict
+
+    def enqueue(user, step, k):
+        seen.append(k)
+        trainer.run()
+
+    def broken(user, step, k):
+        trainer.run()
+        raise ValueError("the host's own fault")
+
+    step = session.record("step", trainer.run)
+    verdict = checked(enqueue=enqueue, feed=lambda user, step, k: trainer.feed(k))
+    check(verdict == library.IDENTICAL and {0, 1, 2} <= set(seen), f"verdict {verdict}, steps {seen}")
+    refused(stepgraph.Error, "enqueue callback for step 0 answered STEPGRAPH_ERR_ARGUMENT", checked, enqueue=broken)
+    refused(stepgraph.Error, "progress", checked, enqueue=enqueue, progress=lambda *given: 1)
+    session.close()
+
+
 def recorder():
     import fake_torch
 
@@ -433,7 +463,7 @@ def arena():
     made.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, handles, recording, loop, recorder, recorders, arena)}[what]()
+{check.__name__: check for check in (current, declarations, prototypes, handles, recording, loop, functions, recorder, recorders, arena)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

@@ -25,7 +25,8 @@ PLAIN = {
 
 
 class Headers:
-    """Constants, structs by name with (field, type, length), and (result, arguments) of each call; names without their prefix."""
+    """Constants, structs by name with (field, type, length), and (result, arguments) of each call and of each function in a struct; names without
+    their prefix."""
 
     def __init__(self, folder=INCLUDE):
         files = sorted(pathlib.Path(folder).glob("*.h"))
@@ -35,28 +36,34 @@ class Headers:
         self.constants = {short(name): int(value) for name, value in re.findall(r"^#define (STEPGRAPH_\w+) (\d+) *$", text, flags=re.M)}
         code = re.sub(r"^#.*(?:\\\n.*)*$", "", text, flags=re.M)
         self.words = set(re.findall(r"typedef enum (\w+)", code))  # Enumerations are passed as int
-        self.callbacks = set(re.findall(r"typedef [\w ]+\(\*(\w+)\)", code))
+        self.callbacks = {name: self.signature(result, given) for result, name, given in re.findall(r"typedef ([\w ]+)\(\*(\w+)\)\((.*?)\);", code, flags=re.S)}
         for body in re.findall(r"\benum\b[^{;]*\{(.*?)\}", code, flags=re.S):
             for entry in filter(str.strip, body.split(",")):
                 match = re.fullmatch(r"\s*(\w+)\s*=\s*(-?\d+)u?(?:\s*<<\s*(\d+))?\s*", entry)
                 if not match:
                     raise ValueError(f"cannot read the enumerator {entry.strip()!r}")
                 self.constants[short(match[1])] = int(match[2]) << int(match[3] or 0)
-        self.structs = {}
+        self.structs, self.functions = {}, {}
         for body, name in re.findall(r"typedef struct \w+ \{(.*?)\} (\w+);", code, flags=re.S):
-            self.structs[short(name)] = [self.field(one) for one in body.split(";") if one.strip()]
+            self.structs[short(name)] = [self.field(short(name), one) for one in body.split(";") if one.strip()]
         self.calls = {}
         for result, name, arguments in re.findall(r"STEPGRAPH_API\s+([\w ]+?[ *]+)(\w+)\((.*?)\);", code, flags=re.S):
-            given = [] if arguments.strip() in ("", "void") else arguments.split(",")
-            self.calls[short(name)] = (self.passed(result), [self.passed(re.sub(r"\w+\s*$", "", one)) for one in given])
+            self.calls[short(name)] = self.signature(result, arguments)
 
-    def field(self, declaration):
-        if match := re.fullmatch(r"\s*[\w ]+\(\*(\w+)\)\(.*\)\s*", declaration, flags=re.S):
-            return match[1], "pointer", 0
+    def signature(self, result, arguments):
+        given = [] if arguments.strip() in ("", "void") else arguments.split(",")
+        return self.passed(result), [self.passed(re.sub(r"\w+\s*$", "", one)) for one in given]
+
+    def field(self, struct, declaration):
+        if match := re.fullmatch(r"\s*([\w ]+)\(\*(\w+)\)\((.*)\)\s*", declaration, flags=re.S):
+            self.functions[f"{struct}.{match[2]}"] = self.signature(match[1], match[3])
+            return match[2], "pointer", 0
         match = re.fullmatch(r"\s*([\w ]+?)([ *]+)(\w+)(?:\[(\w+)\])?\s*", declaration)
         if not match:
             raise ValueError(f"cannot read the field {declaration.strip()!r}")
         kind, stars, name, length = match.groups()
+        if kind in self.callbacks:
+            self.functions[f"{struct}.{name}"] = self.callbacks[kind]
         found = "pointer" if "*" in stars or kind in self.callbacks else PLAIN[kind]
         return name, found, int(length) if (length or "0").isdigit() and length else self.constants[short(length)] if length else 0
 
@@ -84,6 +91,10 @@ def filled(indent, items):
     return "\n".join(lines + [line.rstrip()])
 
 
+def signatures(name, of):
+    return f"\n{name} = {{\n" + "".join(f'    "{one}": "{" ".join([result] + given)}",\n' for one, (result, given) in of.items()) + "}\n"
+
+
 def module(headers):
     text = '"""What the library\'s headers declare. Made by tests/frameworks/declare.py, not by hand."""\n'
     text += "\nCONSTANTS = {\n" + filled("    ", [f'"{name}": {value}' for name, value in headers.constants.items()]) + "\n}\n"
@@ -91,10 +102,9 @@ def module(headers):
     for name, fields in headers.structs.items():
         words = [f'"{field} {kind}{f" {length}" if length else ""}"' for field, kind, length in fields]
         text += f'    "{name}": [\n{filled("        ", words)}\n    ],\n'
-    text += "}\n\n# What a call answers, and what it is given.\nCALLS = {\n"
-    for name, (result, arguments) in headers.calls.items():
-        text += f'    "{name}": "{" ".join([result] + arguments)}",\n'
-    return text + "}\n"
+    text += "}\n\n# What a call answers, and what it is given."
+    text += signatures("CALLS", headers.calls) + "\n# The same of functions in structs." + signatures("FUNCTIONS", headers.functions)
+    return text
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     library = stepgraph.Library()             # STEPGRAPH_LIBRARY, else the system's libstepgraph.so.0
     library.call("session_flush", session)    # any call of the C interface, by its name without prefix; raises Error with the library's words
     library.STEP_TIMING                       # any constant
-    library.new("step_config", flags=0)       # any struct, its size set
+    library.new("step_config", flags=0)       # any struct, its size set; where a field holds a function, one of Python's
 
 The classes are what a host needs: Session, Pin, Arena, Step, Audit, Loop. Objects of theirs may be given to calls as they are. What each call does is
 said in the C headers. stepgraph.pytorch builds on this for PyTorch.
@@ -11,6 +11,7 @@ said in the C headers. stepgraph.pytorch builds on this for PyTorch.
 import ctypes
 import os
 import time
+import traceback
 
 from . import abi
 
@@ -29,7 +30,6 @@ TYPES = {
     "nothing": None,
 }
 UINT32_MAX = 2**32 - 1
-LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p)
 
 
 def _struct(name, fields):
@@ -38,6 +38,19 @@ def _struct(name, fields):
         field, kind, *length = words.split()
         made.append((field, TYPES[kind] * int(length[0]) if length else TYPES[kind]))
     return type(name, (ctypes.Structure,), {"_fields_": made})
+
+
+def _function(signature, function):
+    """To be called by the library. What it raises is printed and answered by a status; left to itself, ctypes answers anything, OK as well."""
+
+    def called(*given):
+        try:
+            return function(*given) or 0  # None: OK
+        except BaseException:
+            traceback.print_exc()
+            return abi.CONSTANTS["ERR_ARGUMENT"]
+
+    return ctypes.CFUNCTYPE(*(TYPES[word] for word in signature.split()))(called)
 
 
 ALLOW_ALL = sum(value for name, value in abi.CONSTANTS.items() if name.startswith("STEP_ALLOW_"))
@@ -79,8 +92,8 @@ class Library:
                 record.alive.append(ctypes.create_string_buffer(os.fsencode(value)))
                 value = ctypes.addressof(record.alive[-1])
             elif callable(value):
-                record.alive.append(value)
-                value = ctypes.cast(value, ctypes.c_void_p)
+                record.alive.append(_function(abi.FUNCTIONS[f"{struct}.{name}"], value))
+                value = ctypes.cast(record.alive[-1], ctypes.c_void_p)
             setattr(record, name, value)
         return record
 
@@ -134,7 +147,7 @@ class Session(Handle):
 
     def __init__(self, library, log=None, **config):
         if log is not None:
-            config["log"] = LOG(lambda user, level, line: log(level, line.decode(errors="replace")))
+            config["log"] = lambda user, level, line: log(level, line.decode(errors="replace"))
             config.setdefault("log_level", library.LOG_WARNING)
         self.config = library.new("session_config", **config)
         self.pins, self.steps, self.loops, self.arenas = [], [], [], []

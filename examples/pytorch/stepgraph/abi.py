@@ -296,3 +296,18 @@ CALLS = {
     "verify_text": "text pointer",
     "verify_json": "text pointer",
 }
+
+# The same of functions in structs.
+FUNCTIONS = {
+    "audit_config.enqueue": "word pointer pointer uint64",
+    "check_config.enqueue": "word pointer pointer uint64",
+    "check_config.feed": "word pointer pointer uint64",
+    "check_config.rewind": "word pointer uint64",
+    "check_config.progress": "int32 pointer text uint64 uint64",
+    "loop_config.rewind": "word pointer uint64",
+    "loop_config.agree": "word pointer uint64 uint64 pointer",
+    "session_config.log": "nothing pointer int32 text",
+    "session_config.drain": "word pointer",
+    "verify_config.feed": "word pointer pointer uint64",
+    "verify_config.progress": "int32 pointer text uint64 uint64",
+}
