@@ -706,6 +706,12 @@ static stepgraph_status end_run(stepgraph_loop *loop, sg__lane *lane, stepgraph_
     return finish(loop, lane, turn);
 }
 
+/* A callback's turn goes on when it answers. */
+static stepgraph_status in_callback(const stepgraph_loop *loop, const char *what)
+{
+    return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': step %llu cannot be %s by a callback of the loop", loop->name, (unsigned long long)loop->k, what);
+}
+
 stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn)
 {
     stepgraph_status status;
@@ -713,6 +719,8 @@ stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn)
     sg__error_clear();
     if (loop == NULL || turn == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no turn can end: %s is NULL", loop == NULL ? "the loop" : "the turn");
+    if (loop->calling)
+        return in_callback(loop, "ended");
     if (loop->open == 0)
         return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': no turn is open: call stepgraph_loop_begin() first", loop->name);
     switch (loop->open) {
@@ -747,6 +755,8 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     sg__error_clear();
     if (loop == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no turn to cancel: the loop is NULL");
+    if (loop->calling)
+        return in_callback(loop, "cancelled");
     if (loop->open == 0 && !loop->retry.set)
         return STEPGRAPH_OK;
     lane = loop->last;
