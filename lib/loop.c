@@ -422,7 +422,6 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
 {
     stepgraph_status status = STEPGRAPH_OK;
 
-    sg__error_clear();
     loop->open = 0;
     if (ran && loop->config.rewind != NULL) {
         loop->calling = true;
@@ -437,6 +436,7 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
     turn->again = 1;
     turn->rung = sg__lane_rung(lane);
     turn->why = why;
+    sg__error_clear();
     return STEPGRAPH_OK;
 }
 

@@ -120,9 +120,10 @@ static stepgraph_status round_of(uint64_t k)
 static void go(uint64_t from, uint64_t to)
 {
     for (uint64_t k = from; k < to; k++)
-        do
+        do {
             OK(round_of(k));
-        while (turn.again);
+            ck_assert_str_eq(last_words(), "");
+        } while (turn.again);
 }
 
 static stepgraph_loop_stats stats_now(void)
