@@ -264,7 +264,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what ran when relaxing was
  *         tried could not be undone: the state is that of no step then, and the host goes back to a checkpoint.
  *
- * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
+ * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings the stream, in checks and after warm-up runs that are undone
+ * the device @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn);
 
