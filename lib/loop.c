@@ -423,7 +423,6 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
 {
     stepgraph_status status = STEPGRAPH_OK;
 
-    sg__error_clear();
     loop->open = 0;
     if (ran && loop->config.rewind != NULL) {
         loop->calling = true;
@@ -438,6 +437,7 @@ static stepgraph_status take_again(stepgraph_loop *loop, sg__lane *lane, stepgra
     turn->again = 1;
     turn->rung = sg__lane_rung(lane);
     turn->why = why;
+    sg__error_clear();
     return STEPGRAPH_OK;
 }
 
@@ -707,6 +707,12 @@ static stepgraph_status end_run(stepgraph_loop *loop, sg__lane *lane, stepgraph_
     return finish(loop, lane, turn);
 }
 
+/* A callback's turn goes on when it answers. */
+static stepgraph_status in_callback(const stepgraph_loop *loop, const char *what)
+{
+    return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': step %llu cannot be %s by a callback of the loop", loop->name, (unsigned long long)loop->k, what);
+}
+
 stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn)
 {
     stepgraph_status status;
@@ -714,6 +720,8 @@ stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn)
     sg__error_clear();
     if (loop == NULL || turn == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no turn can end: %s is NULL", loop == NULL ? "the loop" : "the turn");
+    if (loop->calling)
+        return in_callback(loop, "ended");
     if (loop->open == 0)
         return sg__fail(STEPGRAPH_ERR_STATE, "loop '%s': no turn is open: call stepgraph_loop_begin() first", loop->name);
     switch (loop->open) {
@@ -748,6 +756,8 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     sg__error_clear();
     if (loop == NULL)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "no turn to cancel: the loop is NULL");
+    if (loop->calling)
+        return in_callback(loop, "cancelled");
     if (loop->open == 0 && !loop->retry.set)
         return STEPGRAPH_OK;
     lane = loop->last;

@@ -175,6 +175,7 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
 
     if (status != STEPGRAPH_OK)
         return not_undone(loop, status);
+    (void)sg__session_wait_beside(loop->session); /* The host may have launched elsewhere, too. */
     status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
     back = surely(loop, put_back);
     sg__loop_forget(loop);
@@ -781,7 +782,7 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
     stepgraph_status status = sg__enter(loop->session), back;
     stepgraph_error_info why;
     uint32_t against = 0;
-    sg__disturbance disturbance;
+    sg__disturbance disturbance = {0};
     bool checked, away = false;
 
     if (status != STEPGRAPH_OK && (status == STEPGRAPH_ERR_LOST || loop->config.agree != NULL))
@@ -792,7 +793,10 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         (void)sg__log_failure(loop->session, status);
         return STEPGRAPH_OK;
     }
-    status = sg__guards_settle(loop, lane, &disturbance);
+    /* What the host has launched elsewhere is part of the step, and would be missed where it comes late. */
+    status = sg__session_wait_beside(loop->session);
+    if (status == STEPGRAPH_OK)
+        status = sg__guards_settle(loop, lane, &disturbance);
     if (status == STEPGRAPH_OK && lane->suspected)
         status = sg__loop_agree(loop, SG__ASK_CHANGED, disturbance.changed != 0 || disturbance.recording[0] != '\0' ? 1 : 0, &against);
     checked = status == STEPGRAPH_OK && against == 0;

@@ -213,6 +213,22 @@ stepgraph_status sg__session_wait_all(stepgraph_session *session)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuCtxSynchronize", code);
 }
 
+/* Before it frees memory the driver waits for all that runs on the device. */
+stepgraph_status sg__session_wait_beside(stepgraph_session *session)
+{
+    CUdeviceptr address;
+    stepgraph_status status = sg__device_alloc(session, &address, 1);
+    CUstreamCaptureMode before;
+    CUresult code;
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    before = sg__relax(session);
+    code = session->driver->MemFree(address);
+    sg__unrelax(session, before);
+    return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuMemFree", code);
+}
+
 stepgraph_status sg__device_left(const stepgraph_session *session, uint64_t *bytes)
 {
     size_t left = 0, total = 0;

@@ -85,6 +85,8 @@ typedef struct stepgraph_check_config {
  * saved, since no step writes them; one that does is named after its first step or its last, or after the replays, which have written it once more.
  * Callbacks neither make pins nor check steps; they do not reset, relax or destroy @p step, and leave its state alone.
  *
+ * Launches count as run when all streams of the context are idle, so that what @c enqueue has launched on another one shows.
+ *
  * None of the runs enters the step's measurements or counts, unless #STEPGRAPH_CHECK_ADVANCE makes them count.
  *
  * A replay that hangs leaves the step FAILED and the session unusable until the device comes back; nothing waits for it.
@@ -105,7 +107,7 @@ typedef struct stepgraph_check_config {
  *                                 that of no step then, and the host goes back to a checkpoint.
  * @return Otherwise what a callback answered.
  *
- * @threads{handle} @capture{no} @waits{stream} @since 0.1
+ * @threads{handle} @capture{no} @waits{device} @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_check_run(stepgraph_step *step, const stepgraph_check_config *config, stepgraph_check **check_out);
 

@@ -248,12 +248,12 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * End the turn: replay, or end the recording and run it, compare, check.
  *
  * Whatever stands against a replay is no error here: the step is asked for again, to be launched by the host, and the statistics and the log
- * say why. An error means that the step is not done; see the record for what to do. Not so in a turn that checks with @c agree set: there the host's
- * launches have done the step, but this rank can no longer follow the others, which have to go back to a checkpoint with it.
+ * say why. An error means that the step is not done; see the record for what to do. Not so with @c agree set, in a turn that checks or where the ranks could
+ * not agree: there the step may be done, but this rank can no longer follow the others, which have to go back to a checkpoint with it.
  *
  * @retval STEPGRAPH_OK            The step is enqueued, or @c again is set.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
- * @retval STEPGRAPH_ERR_STATE     No turn is open; or forked streams are not joined in a step that the host launched: join them, and end the
+ * @retval STEPGRAPH_ERR_STATE     No turn is open, or a callback of the loop calls this; or forked streams are not joined in a step that the host launched: join them, and end the
  *                                 turn then; or another thread than this one records. Or the host has launched a step that was to be replayed, although
  *                                 @c run was 0: the launches have done it, and it was not replayed. This is seen in the first replays, where launches
  *                                 are counted. Or the step is half done, since work of a recording that broke went to
@@ -264,7 +264,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what a check, a
  *         rehearsal, a broken recording or trying to relax has run could not be undone: the message says to go back to a checkpoint.
  *
- * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
+ * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings the stream, in checks and after warm-up runs that are undone
+ * the device @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn);
 
@@ -272,7 +273,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgrap
  * Give up an open turn, or one that asked for the step again: a recording is dropped, and the step does not count as done. What the host launched
  * by itself has run or will. A step that was only to be looked at once more is done, and stays so: stepgraph_loop_stats::steps counts it.
  *
- * @retval STEPGRAPH_OK  No turn is open.
+ * @retval STEPGRAPH_OK         No turn is open.
+ * @retval STEPGRAPH_ERR_STATE  A callback of the loop calls this. Nothing was done.
  *
  * @threads{handle} @capture{yes} @waits{stream} @since 0.1
  */

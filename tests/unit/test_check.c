@@ -1322,6 +1322,28 @@ START_TEST(side_stream_that_is_not_joined_is_waited_for)
 }
 END_TEST
 
+/* Nobody has counted it, it is in no recording, and comes late. */
+static stepgraph_pin *beside;
+static stepgraph_status enqueue_elsewhere(void *user, stepgraph_step *step, uint64_t k)
+{
+    spin(aside, 10);
+    inc(aside, stepgraph_pin_address(beside), 1);
+    return enqueue(user, step, k);
+}
+
+START_TEST(work_that_escapes_is_waited_for)
+{
+    recorded();
+    aside = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    t.config.enqueue = enqueue_elsewhere;
+    t.config.flags |= STEPGRAPH_CHECK_NO_SEARCH;
+    checked_as(STEPGRAPH_DIVERGED);
+    CU(StreamSynchronize(aside));
+    ck_assert_float_eq(pin_float(beside), 0);
+}
+END_TEST
+
 START_TEST(bad_calls_are_refused)
 {
     stepgraph_step *fresh = step_make(session, "fresh", 0);
@@ -1458,6 +1480,7 @@ static Suite *make(void)
     tcase_add_loop_test(room, byte_that_differs_is_found_in_whichever_window, 0, 8);
     tcase_add_test(calls, callback_that_fails_is_passed_on);
     tcase_add_loop_test(calls, side_stream_that_is_not_joined_is_waited_for, 0, 2);
+    tcase_add_test(calls, work_that_escapes_is_waited_for);
     tcase_add_test(calls, bad_calls_are_refused);
     tcase_add_test(calls, report_outlives_the_step);
     return suite;

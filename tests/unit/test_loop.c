@@ -1657,6 +1657,31 @@ START_TEST(k07_work_that_escapes_from_a_recording_that_breaks_is_undone)
 }
 END_TEST
 
+/* Nobody has counted it, and it comes late: neither a warm-up run that is undone nor a check goes on without it. */
+static void train_escaping_uncounted(uint64_t k)
+{
+    count_one(k);
+    spin(elsewhere, turn.kind == STEPGRAPH_TURN_REHEARSAL || turn.kind == STEPGRAPH_TURN_CHECK ? 20 : 0);
+    inc(elsewhere, stepgraph_pin_address(beside), 1);
+}
+
+START_TEST(k07_work_that_escapes_uncounted_is_waited_for)
+{
+    stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_RESTORE);
+
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(&config);
+    for (uint64_t k = 0; k < 20; k++) {
+        take(k, train_escaping_uncounted);
+        CU(StreamSynchronize(elsewhere));
+    }
+    ck_assert_float_eq(pin_float(weight), 20);
+    ck_assert_float_eq(pin_float(beside), 20);
+    RUNG(FRESH, DIVERGED);
+}
+END_TEST
+
 /* Without a copy of the pins that launch cannot be undone, and the host must know. */
 START_TEST(work_that_escapes_and_cannot_be_undone_is_told)
 {
@@ -3019,6 +3044,7 @@ static Suite *make(void)
     tcase_add_test(ladder, refused_recording_is_launched_and_the_audit_is_kept);
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
     tcase_add_test(ladder, k07_work_that_escapes_from_a_recording_that_breaks_is_undone);
+    tcase_add_loop_test(ladder, k07_work_that_escapes_uncounted_is_waited_for, 0, 2);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
     add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 4);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);

@@ -120,9 +120,10 @@ static stepgraph_status round_of(uint64_t k)
 static void go(uint64_t from, uint64_t to)
 {
     for (uint64_t k = from; k < to; k++)
-        do
+        do {
             OK(round_of(k));
-        while (turn.again);
+            ck_assert_str_eq(last_words(), "");
+        } while (turn.again);
 }
 
 static stepgraph_loop_stats stats_now(void)
@@ -212,7 +213,7 @@ START_TEST(replays_are_compared_where_there_is_room)
     OK(stepgraph_loop_begin(loop, 5, &turn));
     ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_CHECK);
     run_noisy(5);
-    driver_fails("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    driver_fails("cuMemAlloc", 2, CUDA_ERROR_OUT_OF_MEMORY); /* The first is for waiting. */
     if (_i == 1) /* Nor has the host any. */
         driver_fails("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
     OK(stepgraph_loop_end(loop, &turn));
@@ -1261,6 +1262,51 @@ START_TEST(rewinding_drops_no_graph)
 }
 END_TEST
 
+/* Nor do callbacks end the turn that they are called in, or give it up. */
+static void end_the_turn(void)
+{
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "callback");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_cancel(loop), "callback");
+    rewound++;
+}
+
+static stepgraph_status end_in_rewind(void *unused, uint64_t k)
+{
+    (void)unused;
+    (void)k;
+    end_the_turn();
+    return STEPGRAPH_OK;
+}
+
+static stepgraph_status end_in_agree(void *unused, uint64_t k, uint64_t mine, uint64_t *largest_out)
+{
+    (void)unused;
+    (void)k;
+    end_the_turn();
+    *largest_out = mine;
+    return STEPGRAPH_OK;
+}
+
+START_TEST(callbacks_end_no_turn)
+{
+    stepgraph_loop_config config = STEPGRAPH_LOOP_CONFIG_INIT;
+    float right[MOST][2];
+
+    act(NULL, _i == 0 ? run_beside : run_by_value, w, NULL);
+    by_hand(14, right);
+    rewound = 0;
+    config.flags = STEPGRAPH_LOOP_IGNORE_CLOCK | STEPGRAPH_LOOP_RESTORE;
+    config.rewind = end_in_rewind;
+    config.agree = end_in_agree;
+    OK(stepgraph_loop_create(session, &config, &loop));
+    go(0, 14);
+    check_right(right);
+    ck_assert_uint_gt(rewound, 4);
+    ck_assert_uint_eq(stats_now().cancelled, 0);
+    ck_assert_uint_eq(stats_now().rung, _i == 0 ? STEPGRAPH_RUNG_REPLAY : STEPGRAPH_RUNG_RERECORD);
+}
+END_TEST
+
 /* ---- driver calls that fail once ------------------------------------------------------------------------------------ */
 
 static void feed_x(uint64_t k)
@@ -1815,6 +1861,7 @@ static Suite *make(void)
     tcase_add_test(tc, failed_drain_ends_the_turn);
     tcase_add_test(tc, failed_drain_ends_a_look);
     tcase_add_test(tc, rewinding_drops_no_graph);
+    tcase_add_loop_test(tc, callbacks_end_no_turn, 0, 2);
     add_controlled_loop_test(tc, call_that_fails_in_a_check_alters_no_state, 0, 7);
     add_controlled_loop_test(tc, call_that_fails_while_a_rehearsal_is_undone_alters_no_state, 0, 6);
     tcase_add_test(tc, relaxed_replays_that_may_have_been_wrong_are_told);
