@@ -106,7 +106,8 @@ enum {
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */
     STEPGRAPH_LOOP_NO_CHECK = 1u << 1,
-    /** Replay also where a check found no difference and no way to see one, as in a step without STATE. */
+    /** Replay also where a check found no difference and no way to see one, as in a step without STATE, or one that changes no STATE
+     *  and no OUTPUT. */
     STEPGRAPH_LOOP_ALLOW_UNPROVEN = 1u << 2,
     /** Measure all the time, not only until the verdict is known; see stepgraph_step_set_timing(). Costs a few microseconds a step. */
     STEPGRAPH_LOOP_TIMING = 1u << 3,

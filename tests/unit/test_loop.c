@@ -1746,6 +1746,14 @@ static void evaluate(uint64_t k)
     launch_n(kernels.copyf, 1, (void *[]){&out, &x});
 }
 
+static void copy_weight(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), from = stepgraph_pin_address(weight);
+
+    (void)k;
+    launch_n(kernels.copyf, 1, (void *[]){&out, &from});
+}
+
 START_TEST(step_without_state_proves_nothing_and_is_replayed_only_if_allowed)
 {
     stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_ALLOW_UNPROVEN);
@@ -1757,6 +1765,41 @@ START_TEST(step_without_state_proves_nothing_and_is_replayed_only_if_allowed)
     else
         RUNG(REPLAY, NONE);
     ck_assert_uint_ge(stats_now().checks_unproven, 1);
+}
+END_TEST
+
+/* The host goes on from the new value, and has forgotten to commit it. */
+static void train_uncommitted(uint64_t k)
+{
+    CUdeviceptr to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input);
+    CUdeviceptr by = stepgraph_pin_address(rate);
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&to, &from, &x, &by, &n});
+}
+
+START_TEST(step_that_changes_no_pin_proves_nothing)
+{
+    loop_make(NULL);
+    go(0, 30, train_uncommitted);
+    RUNG(RERECORD, UNPROVEN);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no STATE and no OUTPUT changes, so there was nothing to compare"));
+    ck_assert_uint_eq(stats_now().checks_unproven, 1);
+}
+END_TEST
+
+/* Nothing changes here, either, and yet there is something to see: the output depends on the state. */
+START_TEST(evaluation_of_the_same_state_is_proven_by_its_output)
+{
+    float one = 1;
+
+    OK(stepgraph_pin_write(weight, (float[N]){1}, BYTES));
+    OK(stepgraph_pin_write(loss, &one, sizeof one));
+    loop_make(NULL);
+    go(0, 30, copy_weight);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().checks_unproven, 0);
 }
 END_TEST
 
@@ -2998,6 +3041,8 @@ static Suite *make(void)
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
+    tcase_add_test(proofs, step_that_changes_no_pin_proves_nothing);
+    tcase_add_test(proofs, evaluation_of_the_same_state_is_proven_by_its_output);
     tcase_add_loop_test(proofs, memory_without_a_pin_is_never_changed_twice, 0, 2);
     tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
     tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);
