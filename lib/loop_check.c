@@ -456,7 +456,8 @@ static const stepgraph_pin *filled(const stepgraph_loop *loop, const sg__lane *l
 static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
 {
     const uint64_t launched = sg__counted(loop->session, STEPGRAPH_KIND_KERNEL) - loop->counted, recorded = lane->step->stats.counted_kernels;
-    const stepgraph_pin *scratch = filled(loop, lane);
+    const bool later = lane->phase == SG__PHASE_REPLAY; /* Then what the recordings held was right, if it was checked at all. */
+    const stepgraph_pin *scratch = later && lane->right_at != UINT64_MAX ? NULL : filled(loop, lane);
 
     if (launched != recorded)
         snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
@@ -465,6 +466,10 @@ static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *word
         snprintf(words, bytes,
                  "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
                  scratch->name);
+    else if (later)
+        snprintf(words, bytes,
+                 "; a value or an address that a kernel is given may be another one than in the recording: feed the one as a CELL, commit to a pin what moves, "
+                 "or call stepgraph_loop_drop() where they change");
 }
 
 /* A replay differs: find out why, and what that says. touched: bytes that no pin covers. */

@@ -1167,6 +1167,14 @@ static void train_by_schedule(uint64_t k)
     counted_inc(session, NULL, stepgraph_pin_address(weight), late);
 }
 
+static void train_by_schedule_in_scratch(uint64_t k)
+{
+    CUdeviceptr to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight);
+
+    launch_n(kernels.copyf, 1, (void *[]){&to, &from});
+    train_by_schedule(k);
+}
+
 START_TEST(sampled_check_finds_what_changes_in_production)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1191,6 +1199,24 @@ START_TEST(sampled_check_finds_what_changes_in_production)
     /* What is lost is told: the host must go back. */
     snprintf(words, sizeof words, "all was right at step %llu, and 10 replays since then", (unsigned long long)right);
     ck_assert_msg(strstr(stats_now().words, words) != NULL, "'%s' is not in: %s", words, stats_now().words);
+}
+END_TEST
+
+/* Whatever the graph does with SCRATCH was the same when it was right. */
+START_TEST(sampled_check_supposes_that_a_value_has_changed)
+{
+    static const char told[] = "a value or an address that a kernel is given may be another one than in the recording";
+    stepgraph_loop_config config = config_with(0);
+
+    config.check_every = 10;
+    late = 1;
+    loop_make(&config);
+    for (uint64_t k = 0; k < 60; k++) {
+        late = k < 40 ? 1 : 2;
+        take(k, train_by_schedule_in_scratch);
+    }
+    RUNG(FRESH, DIVERGED);
+    ck_assert_msg(strstr(stats_now().words, told) != NULL, "'%s' is not in: %s", told, stats_now().words);
 }
 END_TEST
 
@@ -3020,6 +3046,7 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
+    tcase_add_test(ladder, sampled_check_supposes_that_a_value_has_changed);
     tcase_add_test(ladder, replays_before_the_first_check_are_told_as_well);
     tcase_add_test(ladder, dropped_graph_is_recorded_anew);
     tcase_add_loop_test(ladder, new_parameter_group_needs_no_more_than_a_drop, 0, 2);
