@@ -2336,12 +2336,13 @@ START_TEST(turn_that_is_to_be_taken_again_cannot_be_left)
     loop_make(&config);
     OK(stepgraph_loop_begin(loop, 0, &turn));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "open");
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "open");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "not over", "end it");
     count_one(0);
     OK(stepgraph_loop_end(loop, &turn));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "no turn is open");
     ck_assert_int_eq(turn.again, 1);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 1, &turn), "step 0", "again");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "step 0", "go round while turn.again is set", "stepgraph_loop_cancel()");
     turn.key = 1;
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "step 0", "again");
     turn.key = 0;
@@ -2527,7 +2528,7 @@ START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
     ck_assert_int_eq(turn.feed, 1);
     if (turn.run)
         train(forgotten);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'", "call stepgraph_pin_feed() in each turn with turn.feed set");
     go(forgotten, 30, train);
     same_as(want);
     RUNG(REPLAY, NONE);

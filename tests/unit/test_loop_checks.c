@@ -1212,7 +1212,7 @@ static stepgraph_status drop_in_rewind(void *unused, uint64_t k)
 {
     (void)unused;
     (void)k;
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL), "is open", "cannot be dropped");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL), "is not over", "no graph can be dropped");
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &(stepgraph_turn)STEPGRAPH_TURN_INIT), "is open");
     rewound++;
     return STEPGRAPH_OK;
