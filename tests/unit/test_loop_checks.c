@@ -781,8 +781,9 @@ START_TEST(nothing_is_replayed_inside_a_turn_that_launches)
     OK(stepgraph_step_end(step));
     loop_make(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0, 0);
     OK(stepgraph_loop_begin(loop, 0, &turn));
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, k, &other), "cannot be replayed", "end the turn of its loop");
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_replay(step), "'by hand' cannot be replayed", "end the turn of its loop");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, k, &other), "cannot be replayed", "call stepgraph_loop_end() first");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_replay(step), "'by hand' cannot be replayed", "call stepgraph_loop_end() first");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_run_begin(turn.step, STEPGRAPH_RUN_FRESH), "call stepgraph_loop_end() first");
     add(w, 1);
     OK(stepgraph_loop_end(loop, &turn));
     OK(stepgraph_loop_begin(second, k, &other));
