@@ -1,5 +1,6 @@
 /* Status names, version and the thread's error record. */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,8 +58,11 @@ static stepgraph_status status_of_code(CUresult code)
 stepgraph_status sg__fail_driver(const sg__driver *driver, const char *call, CUresult code)
 {
     stepgraph_status status = status_of_code(code);
+    /* Of the codes that a lost context gives, these come from what ran in it. */
+    bool fault = status == STEPGRAPH_ERR_LOST && code >= CUDA_ERROR_ILLEGAL_ADDRESS && code != CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
-    sg__fail(status, "%s failed: %s (%d)", call, sg__driver_code_name(driver, code), (int)code);
+    sg__fail(status, "%s failed: %s (%d)%s", call, sg__driver_code_name(driver, code), (int)code,
+             fault ? ": work on the device has faulted, now or earlier, and its context is lost; open a new session" : "");
     record.driver_code = (int32_t)code;
     snprintf(record.call, sizeof record.call, "%s", call);
     return status;

@@ -802,7 +802,8 @@ stepgraph_status stepgraph_loop_drop(stepgraph_loop *loop, uint64_t key, const c
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "nothing to drop: the loop is NULL");
     if (loop->open != 0 || loop->retry.set || loop->calling)
         return sg__fail(STEPGRAPH_ERR_STATE,
-                        "loop '%s': the turn of step %llu is open, and its graph cannot be dropped: end or cancel it first",
+                        "loop '%s': the turn of step %llu is not over, and no graph can be dropped: end it, go round while turn.again is set, or call "
+                        "stepgraph_loop_cancel()",
                         loop->name, (unsigned long long)loop->k);
     status = sg__session_alive(loop->session);
     if (status != STEPGRAPH_OK)

@@ -470,16 +470,18 @@ static bool in_question(const sg__lane *lane)
 static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
 {
     const uint64_t launched = sg__counted(loop->session, STEPGRAPH_KIND_KERNEL) - loop->counted, recorded = lane->step->stats.counted_kernels;
-    const stepgraph_pin *scratch = filled(loop, lane);
+    /* Then what the recordings held was right, and scratch was filled in the checks that passed, too. */
+    const bool passed = lane->planted || lane->phase == SG__PHASE_REPLAY;
+    const stepgraph_pin *scratch = passed ? NULL : filled(loop, lane);
 
     if (launched != recorded)
         snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
                  (unsigned long long)launched, (unsigned long long)recorded);
-    else if (lane->planted && lane->step->relaxed == NULL) /* Scratch was filled in the checks that passed, too. */
+    else if (passed && lane->step->relaxed == NULL)
         snprintf(words, bytes,
-                 "; the checks before found nothing, so a value or an address that the host passes to a kernel is another one since then: make it a CELL, pin "
-                 "it, or drop the graph when it changes");
-    else if (!lane->planted && scratch != NULL)
+                 "; a value or an address that a kernel is given may be another one than in the recording: feed the one as a CELL, commit to a pin what moves, "
+                 "or call stepgraph_loop_drop() where they change");
+    else if (scratch != NULL)
         snprintf(words, bytes,
                  "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
                  scratch->name);
@@ -551,9 +553,30 @@ static const stepgraph_pin *choose(const sg__lane *lane, unsigned int n)
     return NULL;
 }
 
-/* One flipped byte in a state that was put back must show, on all ranks, or the comparison is worth nothing. *innocent: where it
- * does not, it is not for this one. */
-static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innocent, bool *seen)
+/* Whether the step changes any state or output. They are as it left them. */
+static stepgraph_status look_for_changes(stepgraph_loop *loop, bool *changes)
+{
+    stepgraph_status status = sg__shot_compare(&loop->shots, loop->before, WRITTEN, SG__FILL_A, SG__FILL_A);
+
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait(loop->session);
+    *changes = status == STEPGRAPH_OK && sg__shots_found(&loop->shots, WRITTEN) > 0;
+    return status;
+}
+
+/* Pins that differ, this one left out. */
+static size_t differ_besides(const stepgraph_loop *loop, const stepgraph_pin *pin)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < loop->shots.n_items; i++)
+        n += loop->shots.items[i].pin != pin && loop->shots.items[i].bytes > 0 ? 1 : 0;
+    return n;
+}
+
+/* One flipped byte in a state that was put back must show, on all ranks, or the comparison is worth nothing: where the step changes nothing, in another
+ * pin than that, since there it would show whatever a replay does. *innocent: where it does not, it is not for this one. */
+static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool changes, bool *innocent, bool *seen)
 {
     stepgraph_session *session = loop->session;
     size_t differ = 0;
@@ -582,7 +605,7 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innoce
         status = replay(loop, lane);
         if (status == STEPGRAPH_OK)
             status = compare(loop, loop->after, &differ);
-        *innocent = *innocent || differ > 0;
+        *innocent = *innocent || (changes ? differ : differ_besides(loop, pin)) > 0;
         if (status == STEPGRAPH_OK)
             status = sg__loop_agree(loop, SG__ASK_UNSEEN, *innocent ? 0 : 1, &unseen);
         *seen = status == STEPGRAPH_OK && unseen == 0;
@@ -595,7 +618,7 @@ static stepgraph_status plant(stepgraph_loop *loop, sg__lane *lane, bool *innoce
 static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__result *result, bool *away)
 {
     stepgraph_status status = sg__shot_save(&loop->shots, loop->after);
-    bool seen = lane->planted, innocent = seen;
+    bool seen = lane->planted, innocent = seen, changes = false;
     const stepgraph_pin *constant = NULL;
     uint64_t touched = 0;
     size_t differ = 0;
@@ -630,12 +653,16 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
     if (worst != 0)
         return weigh(loop, lane, differ, touched, result);
     if (!seen)
-        status = plant(loop, lane, &innocent, &seen);
+        status = look_for_changes(loop, &changes);
+    if (!seen && status == STEPGRAPH_OK)
+        status = plant(loop, lane, changes, &innocent, &seen);
     lane->planted = seen;
     result->verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
     if (!innocent)
         snprintf(result->words, sizeof result->words, "no difference was seen, nor was a planted fault: %s",
-                 choose(lane, 0) == NULL ? "the graph uses no STATE pin" : "nothing that is compared depends on the states");
+                 choose(lane, 0) == NULL ? "the graph uses no STATE pin"
+                 : changes               ? "nothing that is compared depends on the states"
+                                         : "no STATE and no OUTPUT changes, so there was nothing to compare: pin what the step computes, and commit what it writes elsewhere");
     return status;
 }
 

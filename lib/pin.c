@@ -69,6 +69,8 @@ static stepgraph_status adopt(stepgraph_pin *pin)
     return sg__seen_add(session, &facts);
 }
 
+#define KEEP_IT "keep it allocated while the pin lives; where it has gone for good, destroy the pin and make one of the memory in its place"
+
 stepgraph_status sg__pin_check(const stepgraph_pin *pin)
 {
     stepgraph_status status;
@@ -80,12 +82,10 @@ stepgraph_status sg__pin_check(const stepgraph_pin *pin)
     if (status != STEPGRAPH_OK)
         return status;
     if (facts.type == 0)
-        return sg__fail(STEPGRAPH_ERR_REFUSED, "the memory of pin '%s' at 0x%llx was freed: keep it allocated while the pin lives", pin->name,
-                        pin->address);
+        return sg__fail(STEPGRAPH_ERR_REFUSED, "the memory of pin '%s' at 0x%llx was freed: " KEEP_IT, pin->name, pin->address);
     if (facts.buffer_id != pin->buffer_id)
         return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "the memory of pin '%s' at 0x%llx was replaced: freed, and the address given out again (buffer id %llu, now %llu); keep it "
-                        "allocated while the pin lives",
+                        "the memory of pin '%s' at 0x%llx was replaced: freed, and the address given out again (buffer id %llu, now %llu); " KEEP_IT,
                         pin->name, pin->address, (unsigned long long)pin->buffer_id, (unsigned long long)facts.buffer_id);
     return STEPGRAPH_OK;
 }

@@ -779,7 +779,7 @@ static stepgraph_status check_state(stepgraph_step *step)
     if (status != STEPGRAPH_OK)
         return status;
     if (step->state != STEPGRAPH_STEP_READY)
-        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be relaxed: it is not READY", step->name);
+        return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be relaxed: it is not READY; record it first", step->name);
     status = sg__no_run_open(step, "be relaxed");
     if (status == STEPGRAPH_OK)
         status = sg__step_alive(step);

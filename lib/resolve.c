@@ -333,13 +333,12 @@ static void say_unregistered(sg__line *line, const stepgraph_session *session, c
 {
     const stepgraph_pin *former = sg__former_state(session, address);
 
-    if (former == NULL) {
-        say_allocation(line, session, allocation, address);
+    say_allocation(line, session, allocation, address);
+    if (former == NULL)
         return;
-    }
-    sg__line_add(line, "state '");
+    sg__line_add(line, ", from where state '");
     sg__line_name(line, former->name);
-    sg__line_add(line, "' before it was pinned");
+    sg__line_add(line, "' was last committed");
 }
 
 void sg__describe_address(const stepgraph_step *step, CUdeviceptr address, uint32_t node, char *text, size_t bytes)

@@ -493,8 +493,8 @@ stepgraph_status sg__no_run_open(const stepgraph_step *step, const char *what)
 
     if (running == NULL)
         return STEPGRAPH_OK;
-    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s: a run of step '%s' is open; call stepgraph_step_run_end() first, or end the turn of its loop",
-                    step->name, what, running->name);
+    return sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot %s: a run of step '%s' is open; call %s first", step->name, what, running->name,
+                    running->in_loop ? "stepgraph_loop_end()" : "stepgraph_step_run_end()");
 }
 
 static void close_run(stepgraph_step *step)

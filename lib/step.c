@@ -498,19 +498,19 @@ stepgraph_status stepgraph_step_report(stepgraph_step *step, const char *driver_
 
 SG__COLD static stepgraph_status refuse_feed(const stepgraph_step *step, const stepgraph_pin *pin)
 {
+    const char *when = step->in_loop ? "in each turn with turn.feed set" : "before each replay";
     char since[64] = "for the step that was recorded";
 
     if (pin->feeds == 0)
         return sg__fail(STEPGRAPH_ERR_REFUSED,
-                        "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() before each replay; what is copied there by other "
-                        "means does not count",
-                        step->name, pin->name);
+                        "step '%s' not replayed: feed '%s' was never fed: call stepgraph_pin_feed() %s; what is copied there by other means does "
+                        "not count",
+                        step->name, pin->name, when);
     if (!step->not_run)
         snprintf(since, sizeof since, "since replay %llu, nor since a run after it", (unsigned long long)step->stats.replays);
     return sg__fail(STEPGRAPH_ERR_REFUSED,
-                    "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() before "
-                    "each replay",
-                    step->name, pin->name, since);
+                    "step '%s' not replayed: feed '%s' was not fed %s, and would be used with the old value again; call stepgraph_pin_feed() %s",
+                    step->name, pin->name, since, when);
 }
 
 /* Every FEED that the graph uses has been fed since the last replay, and the last run. */

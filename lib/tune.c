@@ -176,7 +176,7 @@ stepgraph_status stepgraph_step_tune(stepgraph_step *step, uint32_t executables)
     session = step->session;
     status = sg__not_capturing(session, "a step cannot be tuned");
     if (status == STEPGRAPH_OK && step->state != STEPGRAPH_STEP_READY)
-        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be tuned: it is not READY", step->name);
+        status = sg__fail(STEPGRAPH_ERR_STATE, "step '%s' cannot be tuned: it is not READY; record it first", step->name);
     if (status == STEPGRAPH_OK)
         status = sg__step_kernels_alive(step, "be tuned");
     if (status == STEPGRAPH_OK)

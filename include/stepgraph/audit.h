@@ -36,7 +36,7 @@ typedef enum stepgraph_finding_kind {
     STEPGRAPH_FINDING_PAGEABLE = 9,         /**< A copy that reads or writes pageable host memory at every replay. */
     STEPGRAPH_FINDING_PAGE_LOCKED = 10,     /**< Page-locked host memory that is used at every replay. */
     STEPGRAPH_FINDING_POOL = 11,            /**< Memory of a stream-ordered pool, which nobody can verify. */
-    STEPGRAPH_FINDING_FORMER_STATE = 12,    /**< The address that a STATE had before it was pinned. */
+    STEPGRAPH_FINDING_FORMER_STATE = 12,    /**< The address from which a STATE was last committed, in a graph that does not use the pin. */
     STEPGRAPH_FINDING_ALLOCATION = 13,      /**< An allocation in the graph that nothing in the graph frees. */
     STEPGRAPH_FINDING_HOST_FUNCTION = 14,   /**< A host function, run at every replay. */
     STEPGRAPH_FINDING_EMPTY = 15,           /**< Nothing was recorded. */

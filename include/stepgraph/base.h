@@ -66,7 +66,7 @@ typedef struct stepgraph_error_info {
  * What went wrong in this thread's last call.
  *
  * Every call that returns a #stepgraph_status clears the record first, so it is never stale. It survives until the thread's next such
- * call: but for this one, which leaves it alone, as calls do that answer anything else or nothing.
+ * call, which may be one that only reads counts. Calls that return anything else, and this one, leave it alone.
  *
  * @param[in,out] info_out  Its size must be set; filled up to that size.
  * @retval STEPGRAPH_OK            *info_out holds the record; its status is #STEPGRAPH_OK when nothing went wrong.

@@ -106,7 +106,8 @@ enum {
     STEPGRAPH_LOOP_RESTORE = 1u << 0,
     /** Replay what the comparison found nothing against, without comparing results. */
     STEPGRAPH_LOOP_NO_CHECK = 1u << 1,
-    /** Replay also where a check found no difference and no way to see one, as in a step without STATE. */
+    /** Replay also where a check found no difference and no way to see one, as in a step without STATE, or one that changes no STATE
+     *  and no OUTPUT. */
     STEPGRAPH_LOOP_ALLOW_UNPROVEN = 1u << 2,
     /** Measure all the time, not only until the verdict is known; see stepgraph_step_set_timing(). Costs a few microseconds a step. */
     STEPGRAPH_LOOP_TIMING = 1u << 3,
@@ -231,7 +232,7 @@ typedef struct stepgraph_turn {
  * @param[in,out] turn  Read: size, key, flags. All others are set.
  *
  * @retval STEPGRAPH_OK            Do what @p turn says, then call stepgraph_loop_end().
- * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, or an unknown flag.
+ * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL, an unknown flag, or the key is #STEPGRAPH_KEY_ALL.
  * @retval STEPGRAPH_ERR_STATE     A turn is open, the turn before asked for its step again, and this is another step or key; or
  *                                 something of the session records, or a run is open, such as a turn of another loop.
  * @retval STEPGRAPH_ERR_ABI       @p turn is larger than this library knows, with something set in it.
@@ -287,12 +288,12 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop);
  * Drop the graph of a key, or of all, and begin again with recordings: pins are registered anew, a schedule goes on with other kernels, the
  * host knows of something that the graph cannot know. What is decided against a key is forgotten too.
  *
- * @param[in] loop  No turn is open.
+ * @param[in] loop  No turn is open, or to be taken again.
  * @param[in] key   One key, or #STEPGRAPH_KEY_ALL.
  * @param[in] why   A few words for the log and the statistics. NULL: none.
  *
  * @retval STEPGRAPH_OK         No graph of that key lives.
- * @retval STEPGRAPH_ERR_STATE  A turn is open, or a callback of the loop runs.
+ * @retval STEPGRAPH_ERR_STATE  A turn is open or to be taken again, or a callback of the loop runs.
  * @retval STEPGRAPH_ERR_LOST   The context is gone.
  *
  * @threads{handle} @capture{yes} @waits{stream} @since 0.1

@@ -70,7 +70,7 @@ enum {
     STEPGRAPH_STEP_ALLOW_FREED = 1u << 9,
     /** Let the graph hold addresses of another device. */
     STEPGRAPH_STEP_ALLOW_FOREIGN = 1u << 10,
-    /** Let the graph use the address that a STATE had before it was pinned, although it never uses the pin. */
+    /** Let the graph use the address from which a STATE was last committed, although it never uses the pin. */
     STEPGRAPH_STEP_ALLOW_FORMER_STATE = 1u << 11,
     /** Launch exactly the nodes that were recorded. By default a kernel of the library's stands in for each memset node, with the same bytes, value
      *  and order, because memset nodes make launching a graph slow for the host. What looks at the graph sees what was recorded

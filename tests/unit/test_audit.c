@@ -1159,7 +1159,7 @@ START_TEST(earlier_address_of_a_state_is_named)
     report = refused(step);
     HOLDS(report, 1, 1);
     ck_assert_uint_eq(FOUND(report, FORMER_STATE, 0, "inc", 0, 0, "stepgraph_pin_address() of that pin",
-                            "state 'layer0.weight' before it was pinned")
+                            "from where state 'layer0.weight' was last committed")
                           .before,
                       old);
 }
@@ -1184,7 +1184,7 @@ START_TEST(earlier_addresses_of_several_states_are_named)
     HOLDS(report, 3, 3);
     for (int i = 0; i < 3; i++) {
         char words[64];
-        snprintf(words, sizeof words, "state '%s' before it was pinned", names[i]);
+        snprintf(words, sizeof words, "from where state '%s' was last committed", names[i]);
         FOUND(report, FORMER_STATE, (uint32_t)i, "inc", 0, 0, "stepgraph_pin_address() of that pin", words);
     }
 }
@@ -1205,8 +1205,8 @@ START_TEST(earlier_address_beside_the_pin_is_unregistered)
     OK(stepgraph_pin_commit(w, old));
     report = refused(step);
     HOLDS(report, 2, 2);
-    FOUND(report, UNREGISTERED, 0, "axpb", 0, 0, "pin it", "state 'layer0.weight' before it was pinned");
-    FOUND(report, UNREGISTERED, 1, "copy", NOWHERE, 0, "pin it", "source", "state 'layer0.weight' before it was pinned");
+    FOUND(report, UNREGISTERED, 0, "axpb", 0, 0, "pin it", "from where state 'layer0.weight' was last committed");
+    FOUND(report, UNREGISTERED, 1, "copy", NOWHERE, 0, "pin it", "source", "from where state 'layer0.weight' was last committed");
 }
 END_TEST
 

@@ -462,7 +462,7 @@ START_TEST(earlier_place_of_a_state_is_named_by_its_pin)
     inc(stream, fresh, 1);
     ready(b);
     FOUND(compared(a, b, NULL), MOVED_POINTER, 0, "inc", 0, 0, "address of pin 'layer0.weight'",
-          "state 'layer0.weight' before it was pinned");
+          "from where state 'layer0.weight' was last committed");
 }
 END_TEST
 

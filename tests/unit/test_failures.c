@@ -679,7 +679,8 @@ enum { DEVICE_FAULTS = sizeof device_faults / sizeof *device_faults };
 START_TEST(device_fault_during_a_wait_is_a_loss_with_its_code)
 {
     driver_fails("cuStreamSynchronize", 1, device_faults[_i].code);
-    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "cuStreamSynchronize", device_faults[_i].number, device_faults[_i].name);
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(session), "cuStreamSynchronize", device_faults[_i].number, device_faults[_i].name,
+          "has faulted, now or earlier", "open a new session");
     ck_assert_int_eq(last_error().driver_code, device_faults[_i].code);
     no_driver_fails();
 }

@@ -1193,6 +1193,14 @@ static void train_by_schedule(uint64_t k)
     counted_inc(session, NULL, stepgraph_pin_address(weight), late);
 }
 
+static void train_by_schedule_in_scratch(uint64_t k)
+{
+    CUdeviceptr to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight);
+
+    launch_n(kernels.copyf, 1, (void *[]){&to, &from});
+    train_by_schedule(k);
+}
+
 START_TEST(sampled_check_finds_what_changes_in_production)
 {
     stepgraph_loop_config config = config_with(0);
@@ -1217,6 +1225,24 @@ START_TEST(sampled_check_finds_what_changes_in_production)
     /* What is lost is told: the host must go back. */
     snprintf(words, sizeof words, "all was right at step %llu, and 10 replays since then", (unsigned long long)right);
     ck_assert_msg(strstr(stats_now().words, words) != NULL, "'%s' is not in: %s", words, stats_now().words);
+}
+END_TEST
+
+/* Whatever the graph does with SCRATCH was the same when it was right. */
+START_TEST(sampled_check_supposes_that_a_value_has_changed)
+{
+    static const char told[] = "a value or an address that a kernel is given may be another one than in the recording";
+    stepgraph_loop_config config = config_with(0);
+
+    config.check_every = 10;
+    late = 1;
+    loop_make(&config);
+    for (uint64_t k = 0; k < 60; k++) {
+        late = k < 40 ? 1 : 2;
+        take(k, train_by_schedule_in_scratch);
+    }
+    RUNG(FRESH, DIVERGED);
+    ck_assert_msg(strstr(stats_now().words, told) != NULL, "'%s' is not in: %s", told, stats_now().words);
 }
 END_TEST
 
@@ -1796,6 +1822,14 @@ static void evaluate(uint64_t k)
     launch_n(kernels.copyf, 1, (void *[]){&out, &x});
 }
 
+static void copy_weight(uint64_t k)
+{
+    CUdeviceptr out = stepgraph_pin_address(loss), from = stepgraph_pin_address(weight);
+
+    (void)k;
+    launch_n(kernels.copyf, 1, (void *[]){&out, &from});
+}
+
 START_TEST(step_without_state_proves_nothing_and_is_replayed_only_if_allowed)
 {
     stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_ALLOW_UNPROVEN);
@@ -1807,6 +1841,41 @@ START_TEST(step_without_state_proves_nothing_and_is_replayed_only_if_allowed)
     else
         RUNG(REPLAY, NONE);
     ck_assert_uint_ge(stats_now().checks_unproven, 1);
+}
+END_TEST
+
+/* The host goes on from the new value, and has forgotten to commit it. */
+static void train_uncommitted(uint64_t k)
+{
+    CUdeviceptr to = stepgraph_pin_address(fresh), from = stepgraph_pin_address(weight), x = stepgraph_pin_address(input);
+    CUdeviceptr by = stepgraph_pin_address(rate);
+    int n = N;
+
+    (void)k;
+    launch_n(kernels.update, N, (void *[]){&to, &from, &x, &by, &n});
+}
+
+START_TEST(step_that_changes_no_pin_proves_nothing)
+{
+    loop_make(NULL);
+    go(0, 30, train_uncommitted);
+    RUNG(RERECORD, UNPROVEN);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no STATE and no OUTPUT changes, so there was nothing to compare"));
+    ck_assert_uint_eq(stats_now().checks_unproven, 1);
+}
+END_TEST
+
+/* Nothing changes here, either, and yet there is something to see: the output depends on the state. */
+START_TEST(evaluation_of_the_same_state_is_proven_by_its_output)
+{
+    float one = 1;
+
+    OK(stepgraph_pin_write(weight, (float[N]){1}, BYTES));
+    OK(stepgraph_pin_write(loss, &one, sizeof one));
+    loop_make(NULL);
+    go(0, 30, copy_weight);
+    RUNG(REPLAY, NONE);
+    ck_assert_uint_eq(stats_now().checks_unproven, 0);
 }
 END_TEST
 
@@ -2317,12 +2386,13 @@ START_TEST(turn_that_is_to_be_taken_again_cannot_be_left)
     loop_make(&config);
     OK(stepgraph_loop_begin(loop, 0, &turn));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "open");
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "open");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "not over", "end it");
     count_one(0);
     OK(stepgraph_loop_end(loop, &turn));
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_end(loop, &turn), "no turn is open");
     ck_assert_int_eq(turn.again, 1);
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 1, &turn), "step 0", "again");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, 0, NULL), "step 0", "go round while turn.again is set", "stepgraph_loop_cancel()");
     turn.key = 1;
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &turn), "step 0", "again");
     turn.key = 0;
@@ -2508,7 +2578,7 @@ START_TEST(feed_that_was_forgotten_is_an_error_and_can_be_made_good)
     ck_assert_int_eq(turn.feed, 1);
     if (turn.run)
         train(forgotten);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_loop_end(loop, &turn), "'input'", "call stepgraph_pin_feed() in each turn with turn.feed set");
     go(forgotten, 30, train);
     same_as(want);
     RUNG(REPLAY, NONE);
@@ -3028,6 +3098,7 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, changing_scalar_is_recorded_every_step, 0, 2);
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
+    tcase_add_test(ladder, sampled_check_supposes_that_a_value_has_changed);
     tcase_add_test(ladder, replays_before_the_first_check_are_told_as_well);
     tcase_add_test(ladder, dropped_graph_is_recorded_anew);
     tcase_add_loop_test(ladder, new_parameter_group_needs_no_more_than_a_drop, 0, 2);
@@ -3050,6 +3121,8 @@ static Suite *make(void)
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
+    tcase_add_test(proofs, step_that_changes_no_pin_proves_nothing);
+    tcase_add_test(proofs, evaluation_of_the_same_state_is_proven_by_its_output);
     tcase_add_loop_test(proofs, memory_without_a_pin_is_never_changed_twice, 0, 2);
     tcase_add_test(proofs, outputs_of_other_steps_survive_a_check);
     tcase_add_test(proofs, blocks_that_the_host_holds_are_put_back_by_checks);

@@ -519,7 +519,7 @@ START_TEST(value_that_changes_after_checks_that_passed_is_supposed)
     go(0, 8);
     ck_assert_uint_eq(stats_now().checks_identical, 1);
     ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_DIVERGED);
-    ck_assert_msg(lacks(stats_now().words, (const char *[]){"pin 'w'", "value or an address", "CELL", "drop the graph", NULL}) == NULL, "%s", stats_now().words);
+    ck_assert_msg(lacks(stats_now().words, (const char *[]){"pin 'w'", "value or an address", "CELL", "stepgraph_loop_drop()", NULL}) == NULL, "%s", stats_now().words);
     ck_assert_ptr_null(strstr(stats_now().words, "SCRATCH"));
 }
 END_TEST
@@ -801,8 +801,9 @@ START_TEST(nothing_is_replayed_inside_a_turn_that_launches)
     OK(stepgraph_step_end(step));
     loop_make(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0, 0);
     OK(stepgraph_loop_begin(loop, 0, &turn));
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, k, &other), "cannot be replayed", "end the turn of its loop");
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_replay(step), "'by hand' cannot be replayed", "end the turn of its loop");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(second, k, &other), "cannot be replayed", "call stepgraph_loop_end() first");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_replay(step), "'by hand' cannot be replayed", "call stepgraph_loop_end() first");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_run_begin(turn.step, STEPGRAPH_RUN_FRESH), "call stepgraph_loop_end() first");
     add(w, 1);
     OK(stepgraph_loop_end(loop, &turn));
     OK(stepgraph_loop_begin(second, k, &other));
@@ -1232,7 +1233,7 @@ static stepgraph_status drop_in_rewind(void *unused, uint64_t k)
 {
     (void)unused;
     (void)k;
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL), "is open", "cannot be dropped");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_drop(loop, STEPGRAPH_KEY_ALL, NULL), "is not over", "no graph can be dropped");
     FAILS(STEPGRAPH_ERR_STATE, stepgraph_loop_begin(loop, 0, &(stepgraph_turn)STEPGRAPH_TURN_INIT), "is open");
     rewound++;
     return STEPGRAPH_OK;

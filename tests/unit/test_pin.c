@@ -818,7 +818,7 @@ START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
     const void *const from[] = {data, data};
 
     device_drop(p);
-    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read(gone, data, 4096), "pin 'gone'", "was freed");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read(gone, data, 4096), "pin 'gone'", "was freed", "destroy the pin and make one of the memory in its place");
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write(gone, data, 4096), "pin 'gone'", "was freed");
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_read_many(session, 2, pins, to), "pin 'gone'", "was freed");
     data[0] = 1;

@@ -477,7 +477,7 @@ START_TEST(bad_arguments_are_refused)
 
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_tune(NULL, 0), "NULL");
     step = step_make(session, "train", 0);
-    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_tune(step, 0), "train", "not READY");
+    FAILS(STEPGRAPH_ERR_STATE, stepgraph_step_tune(step, 0), "train", "not READY; record it first");
     record(step, body, NULL);
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_tune(step, 1), "train", "1 executables", "2 to 16");
     FAILS(STEPGRAPH_ERR_ARGUMENT, stepgraph_step_tune(step, 17), "17 executables", "2 to 16");
