@@ -273,9 +273,8 @@ static stepgraph_status put_back(sg__check *check, bool advance)
 {
     stepgraph_session *session = check->session;
     stepgraph_status status = STEPGRAPH_OK;
-    char other[64];
 
-    if (check->apart && !sg__recording_in(session->context_id, other, sizeof other))
+    if (check->apart)
         status = sg__session_wait_all(session);
     if (status == STEPGRAPH_OK && session->fed)
         status = sg__feeds_send(session);

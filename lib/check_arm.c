@@ -301,7 +301,7 @@ stepgraph_status sg__check_launches(sg__check *check, uint32_t i)
     snprintf(what, sizeof what, "the fresh launches of step %llu", (unsigned long long)(check->config.first + i));
     status = sg__check_wait_for(check, what);
     /* What the host has launched elsewhere is part of the step, and would be missed where it comes late. */
-    return status == STEPGRAPH_OK ? sg__session_wait_beside(step->session) : status;
+    return status == STEPGRAPH_OK ? sg__session_wait_all(step->session) : status;
 }
 
 /* Which inputs were fed since their counts were `before`, and in the first step how much. */

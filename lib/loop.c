@@ -522,7 +522,7 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
                           stepgraph_status *status_out)
 {
     stepgraph_status status = loop->unstarted;
-    bool started = status == STEPGRAPH_OK, escaped, half_done;
+    bool started = status == STEPGRAPH_OK, half_done;
     uint32_t why = STEPGRAPH_WHY_NONE;
     stepgraph_error_info words;
 
@@ -555,10 +555,9 @@ static bool end_recording(stepgraph_loop *loop, sg__lane *lane, stepgraph_turn *
     if (started && status == STEPGRAPH_ERR_REFUSED)
         sg__lane_keep_audit(lane, step);
     sg__error_get(&words);
-    escaped = started && sg__step_escaped(step);
-    half_done = escaped && !loop->has_images;
+    half_done = started && sg__step_escaped(step) && !loop->has_images;
     if (started)
-        *status_out = sg__loop_undo(loop, escaped);
+        *status_out = sg__loop_undo(loop);
     else
         sg__loop_forget(loop); /* The host was not asked to launch anything. */
     if (*status_out != STEPGRAPH_OK) {
@@ -784,7 +783,7 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     if (looking && status == STEPGRAPH_OK)
         status = look_fails(loop, lane);
     if (loop->open == STEPGRAPH_TURN_REHEARSAL && status == STEPGRAPH_OK)
-        status = sg__loop_undo(loop, false);
+        status = sg__loop_undo(loop);
     sg__loop_forget(loop);
     loop->open = 0;
     loop->unstarted = STEPGRAPH_OK;

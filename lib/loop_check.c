@@ -126,20 +126,14 @@ static stepgraph_status look_for_written_inputs(stepgraph_loop *loop)
     return STEPGRAPH_OK;
 }
 
-/* What may have been written is as it was before. */
+/* What may have been written is as it was before, also by what the host has launched on streams that nobody knows. */
 static stepgraph_status put_back(stepgraph_loop *loop)
-{
-    stepgraph_status status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
-
-    return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
-}
-
-/* The same after work of the step went to streams that nobody knows. */
-static stepgraph_status put_back_escaped(stepgraph_loop *loop)
 {
     stepgraph_status status = sg__session_wait_all(loop->session);
 
-    return status == STEPGRAPH_OK ? put_back(loop) : status;
+    if (status == STEPGRAPH_OK)
+        status = sg__shot_restore(&loop->shots, loop->before, WRITTEN);
+    return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
 }
 
 /* In front of what the record says. */
@@ -155,11 +149,11 @@ static bool worth_another_try(stepgraph_status status)
 }
 
 /* Once more, where it fails: otherwise the step would be done twice for a call that fails once. */
-static stepgraph_status surely(stepgraph_loop *loop, stepgraph_status (*undo)(stepgraph_loop *loop))
+static stepgraph_status put_back_surely(stepgraph_loop *loop)
 {
-    stepgraph_status status = undo(loop);
+    stepgraph_status status = put_back(loop);
 
-    return worth_another_try(status) ? undo(loop) : status;
+    return worth_another_try(status) ? put_back(loop) : status;
 }
 
 static stepgraph_status enter_surely(stepgraph_loop *loop)
@@ -175,33 +169,23 @@ stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed)
 
     if (status != STEPGRAPH_OK)
         return not_undone(loop, status);
-    (void)sg__session_wait_beside(loop->session); /* The host may have launched elsewhere, too. */
     status = fed ? STEPGRAPH_OK : look_for_written_inputs(loop);
-    back = surely(loop, put_back);
+    back = put_back_surely(loop);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return back != STEPGRAPH_OK ? not_undone(loop, back) : status;
 }
 
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped)
+stepgraph_status sg__loop_undo(stepgraph_loop *loop)
 {
     stepgraph_status status;
-    char other[64];
-    bool beside;
 
     if (!loop->has_images)
         return STEPGRAPH_OK;
     status = enter_surely(loop);
     if (status != STEPGRAPH_OK)
         return not_undone(loop, status);
-    beside = sg__recording_in(loop->session->context_id, other, sizeof other);
-    if (beside && escaped)
-        status = sg__fail(STEPGRAPH_ERR_STATE,
-                          "work of it went to another stream, and to wait for that, which putting it back takes, would break the recording of step '%s', in "
-                          "another session",
-                          other);
-    else
-        status = surely(loop, beside ? put_back : put_back_escaped);
+    status = put_back_surely(loop);
     sg__loop_forget(loop);
     sg__leave(loop->session);
     return status == STEPGRAPH_OK ? status : not_undone(loop, status);
@@ -764,16 +748,13 @@ static void judge(stepgraph_loop *loop, sg__lane *lane, const sg__result *result
 }
 
 /* Page-locked memory that the graph may use has changed while the host launched the step: by the step, and then a replay would change it once more,
- * or by another thread of the host's, which does not do so each time. Or another session records, which does not last. */
-static void put_off(stepgraph_loop *loop, sg__lane *lane, const sg__disturbance *disturbance)
+ * or by another thread of the host's, which does not do so each time. */
+static void put_off(stepgraph_loop *loop, sg__lane *lane, uint64_t changed)
 {
-    const unsigned long long changed = disturbance->changed;
-    char why[200] = SG__ANOTHER_RANK, words[512] = SG__ANOTHER_RANK;
+    char why[128] = SG__ANOTHER_RANK, words[512] = SG__ANOTHER_RANK;
 
-    if (disturbance->recording[0] != '\0')
-        snprintf(why, sizeof why, "it has to wait for all streams, which would break the recording of step '%s'", disturbance->recording);
-    else if (changed != 0)
-        snprintf(why, sizeof why, "page-locked memory at 0x%llx has changed meanwhile", changed);
+    if (changed != 0)
+        snprintf(why, sizeof why, "page-locked memory at 0x%llx has changed meanwhile", (unsigned long long)changed);
     loop->stats.checks_failed++;
     sg__log(loop->session, STEPGRAPH_LOG_INFO, "loop '%s', key %llu, step %llu: the check is put off: %s", loop->name, (unsigned long long)lane->key,
             (unsigned long long)loop->k, why);
@@ -783,11 +764,9 @@ static void put_off(stepgraph_loop *loop, sg__lane *lane, const sg__disturbance 
     }
     if (++lane->put_off < PUT_OFF_MAX)
         return;
-    if (disturbance->recording[0] != '\0')
-        snprintf(words, sizeof words, "%.250s; and no check could be made: %s", lane->doubt_words, why);
-    else if (changed != 0)
+    if (changed != 0)
         snprintf(words, sizeof words, "%.250s; and page-locked memory at 0x%llx changes in each step, so it is used, and a check, which does the step "
-                 "twice, could not put it back", lane->doubt_words, changed);
+                 "twice, could not put it back", lane->doubt_words, (unsigned long long)changed);
     sg__lane_move_down(loop, lane, (stepgraph_why)lane->doubt_why, words);
 }
 
@@ -803,13 +782,26 @@ static stepgraph_status go_on(stepgraph_loop *loop, bool away)
     return status == STEPGRAPH_OK ? sg__session_wait(loop->session) : status;
 }
 
+/* Into the session's context, when the step is over: what the host has launched elsewhere is part of it, and would be missed where it comes late. */
+static stepgraph_status enter_after_step(stepgraph_session *session)
+{
+    stepgraph_status status = sg__enter(session);
+
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__session_wait_all(session);
+    if (status != STEPGRAPH_OK)
+        sg__leave(session);
+    return status;
+}
+
 stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
 {
     sg__result result = {.verdict = STEPGRAPH_IDENTICAL, .words = SG__ANOTHER_RANK};
-    stepgraph_status status = sg__enter(loop->session), back;
+    stepgraph_status status = enter_after_step(loop->session), back;
     stepgraph_error_info why;
     uint32_t against = 0;
-    sg__disturbance disturbance = {0};
+    uint64_t changed = 0;
     bool checked, away = false;
 
     if (status != STEPGRAPH_OK && (status == STEPGRAPH_ERR_LOST || loop->config.agree != NULL))
@@ -820,12 +812,9 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         (void)sg__log_failure(loop->session, status);
         return STEPGRAPH_OK;
     }
-    /* What the host has launched elsewhere is part of the step, and would be missed where it comes late. */
-    status = sg__session_wait_beside(loop->session);
-    if (status == STEPGRAPH_OK)
-        status = sg__guards_settle(loop, lane, &disturbance);
+    status = sg__guards_settle(loop, lane, &changed);
     if (status == STEPGRAPH_OK && lane->suspected)
-        status = sg__loop_agree(loop, SG__ASK_CHANGED, disturbance.changed != 0 || disturbance.recording[0] != '\0' ? 1 : 0, &against);
+        status = sg__loop_agree(loop, SG__ASK_CHANGED, changed != 0 ? 1 : 0, &against);
     checked = status == STEPGRAPH_OK && against == 0;
     if (checked)
         status = hold_against(loop, lane, &result, &away);
@@ -854,7 +843,7 @@ stepgraph_status sg__loop_check_end(stepgraph_loop *loop, sg__lane *lane)
         if (checked)
             judge(loop, lane, &result);
         else
-            put_off(loop, lane, &disturbance);
+            put_off(loop, lane, changed);
         return STEPGRAPH_OK;
     }
     /* The replay was refused or failed; the host's launches have done the step. */

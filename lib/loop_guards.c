@@ -166,27 +166,21 @@ static bool has_doubtful(const sg__guards *guards)
     return guards->n > guards->first || guards->n_host > 0;
 }
 
-stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, sg__disturbance *disturbance)
+stepgraph_status sg__guards_settle(const stepgraph_loop *loop, const sg__lane *lane, uint64_t *changed)
 {
-    sg__guards *guards = &loop->guards;
+    const sg__guards *guards = &loop->guards;
     stepgraph_status status;
 
-    *disturbance = (sg__disturbance){0};
-    if (guards->late)
-        memcpy(disturbance->recording, guards->recording, sizeof disturbance->recording);
+    *changed = 0;
     if (!has_doubtful(guards))
         return STEPGRAPH_OK;
     status = sg__allocations_check(lane->step);
-    if (status == STEPGRAPH_OK && sg__recording_in(loop->session->context_id, disturbance->recording, sizeof disturbance->recording))
-        return STEPGRAPH_OK;
-    if (status == STEPGRAPH_OK)
-        status = sg__session_wait_all(loop->session);
     if (status != STEPGRAPH_OK)
         return status;
-    for (size_t i = 0; i < guards->n_host && disturbance->changed == 0; i++) {
+    for (size_t i = 0; i < guards->n_host && *changed == 0; i++) {
         uint64_t hash;
         if (!hash_host(guards->host[i].address, guards->host[i].bytes, &hash) || hash != guards->host[i].hash)
-            disturbance->changed = guards->host[i].address;
+            *changed = guards->host[i].address;
     }
     return STEPGRAPH_OK;
 }
@@ -247,11 +241,9 @@ stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane)
     for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
         if (lane->step->used[i]->in_arena)
             status = add_blocks(loop, lane->step->used[i]);
-    /* What cannot be waited for is not saved, and the check will be put off. */
-    guards->late = lane->suspected && sg__recording_in(loop->session->context_id, guards->recording, sizeof guards->recording);
-    if (status == STEPGRAPH_OK && lane->suspected && !guards->late)
+    if (status == STEPGRAPH_OK && lane->suspected)
         status = sg__session_wait_all(loop->session);
-    if (status == STEPGRAPH_OK && !guards->late)
+    if (status == STEPGRAPH_OK)
         status = add_doubtful(loop, lane);
     if (status == STEPGRAPH_OK && guards->n > guards->first) {
         status = sg__snapshot_limits(loop->session, &device, &host);

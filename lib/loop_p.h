@@ -117,8 +117,6 @@ typedef struct sg__guards {
     uint64_t bytes;
     sg__host_guard *host; /* Only looked at. */
     size_t n_host;
-    bool late;          /* What may be used is not saved: that takes waiting for all streams, and */
-    char recording[64]; /* this step was recorded in the same context. */
 } sg__guards;
 
 typedef struct sg__trace sg__trace;
@@ -250,8 +248,8 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs 
 stepgraph_status sg__loop_unrehearse(stepgraph_loop *loop, bool fed);
 void sg__loop_forget(stepgraph_loop *loop);
 /* After a recording that failed, whatever ran although it should have been recorded, on other streams, is undone, if an image was saved; and so is a
- * rehearsal that is given up, forked streams and all. escaped: something did, for certain; of a recording that broke nobody knows. */
-stepgraph_status sg__loop_undo(stepgraph_loop *loop, bool escaped);
+ * rehearsal that is given up, forked streams and all. */
+stepgraph_status sg__loop_undo(stepgraph_loop *loop);
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
  * moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);
@@ -274,13 +272,8 @@ typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's laun
 stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane);
 /* Away, or back. */
 stepgraph_status sg__guards_copy(stepgraph_loop *loop, sg__moment moment, bool back);
-/* What stands against a check for now. */
-typedef struct sg__disturbance {
-    uint64_t changed;   /* The address of page-locked memory that is not as it was, or 0. */
-    char recording[64]; /* A step that is recorded meanwhile, in another session: to wait for all streams would break that. "": none is. */
-} sg__disturbance;
-/* The launches are to be over, and what was saved still there. */
-stepgraph_status sg__guards_settle(stepgraph_loop *loop, const sg__lane *lane, sg__disturbance *disturbance);
+/* The launches are over. What was saved is to be still there; *changed is the address of page-locked memory that is not as it was, or 0. */
+stepgraph_status sg__guards_settle(const stepgraph_loop *loop, const sg__lane *lane, uint64_t *changed);
 /* How many bytes of memory that no pin covers are not as they were before the step. */
 stepgraph_status sg__guards_touched(stepgraph_loop *loop, uint64_t *bytes);
 void sg__guards_forget(stepgraph_loop *loop);

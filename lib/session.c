@@ -204,23 +204,31 @@ stepgraph_status sg__session_wait(stepgraph_session *session)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuStreamSynchronize", code);
 }
 
-stepgraph_status sg__session_wait_all(stepgraph_session *session)
+/* Without device memory for the better way: this breaks every recording in the context, of which only the library's own are known. */
+static stepgraph_status wait_for_context(stepgraph_session *session)
 {
-    CUstreamCaptureMode before = sg__relax(session);
-    CUresult code = session->driver->CtxSynchronize();
+    CUstreamCaptureMode before;
+    char recording[64];
+    CUresult code;
 
+    if (sg__recording_in(session->context_id, recording, sizeof recording))
+        return sg__fail_prefix(STEPGRAPH_ERR_MEMORY, "to wait for all streams without breaking the recording of step '%s': ", recording);
+    before = sg__relax(session);
+    code = session->driver->CtxSynchronize();
     sg__unrelax(session, before);
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuCtxSynchronize", code);
 }
 
-/* Before it frees memory the driver waits for all that runs on the device. */
-stepgraph_status sg__session_wait_beside(stepgraph_session *session)
+/* Before it frees memory the driver waits for all that runs on the device, and breaks no recording. */
+stepgraph_status sg__session_wait_all(stepgraph_session *session)
 {
     CUdeviceptr address;
     stepgraph_status status = sg__device_alloc(session, &address, 1);
     CUstreamCaptureMode before;
     CUresult code;
 
+    if (status == STEPGRAPH_ERR_MEMORY)
+        return wait_for_context(session);
     if (status != STEPGRAPH_OK)
         return status;
     before = sg__relax(session);

@@ -167,10 +167,8 @@ stepgraph_status sg__not_capturing(const stepgraph_session *session, const char 
 
 /* Wait for the stream; a fault on the device becomes STEPGRAPH_ERR_LOST. The context is current. */
 stepgraph_status sg__session_wait(stepgraph_session *session);
-/* The same for all streams of the context, the host's own too. Whatever records in there is broken by that: sg__recording_in() is asked before. */
+/* The same for all streams, the host's own too. Breaks nothing that records. */
 stepgraph_status sg__session_wait_all(stepgraph_session *session);
-/* The same, and breaks nothing that records; takes some device memory meanwhile. */
-stepgraph_status sg__session_wait_beside(stepgraph_session *session);
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Log the thread's error record, and pass its status on. */

@@ -257,8 +257,7 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @retval STEPGRAPH_ERR_STATE     No turn is open, or a callback of the loop calls this; or forked streams are not joined in a step that the host launched: join them, and end the
  *                                 turn then; or another thread than this one records. Or the host has launched a step that was to be replayed, although
  *                                 @c run was 0: the launches have done it, and it was not replayed. This is seen in the first replays, where launches
- *                                 are counted. Or the step is half done, since work of a recording that broke went to
- *                                 another stream, and another session records, which waiting for that would break: go back to a checkpoint.
+ *                                 are counted.
  * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS: begin the step again, and feed. Or warm-up runs cannot be
  *                                 undone, with #STEPGRAPH_LOOP_RESTORE: the step writes a FEED or a CELL, which is named.
  * @retval STEPGRAPH_ERR_LOST      The context is gone, or a fault on the device.

@@ -299,6 +299,47 @@ static void refused_free(int unused)
     code(CU(MemFree)(p), 0, "cuMemFree afterwards");
 }
 
+/* Freeing memory that nobody uses waits for all that runs on the device, and need not break a capture. */
+struct freeing {
+    CUdeviceptr memory;
+    CUstream busy;
+    CUresult before, freed, after;
+};
+
+static CUresult call_free(void *arg)
+{
+    struct freeing *f = arg;
+
+    f->before = CU(StreamQuery)(f->busy);
+    f->freed = CU(MemFree)(f->memory);
+    f->after = CU(StreamQuery)(f->busy);
+    return CUDA_SUCCESS;
+}
+
+static void free_waits(int unused)
+{
+    static const size_t bytes[] = {1, 4096, 16u << 20};
+
+    (void)unused;
+    for (int capture = GLOBAL; capture <= RELAXED; capture++)
+        for (int other = 0; other < 2; other++)
+            for (int i = 0; i < 3; i++) {
+                CUstream s = stream_nb();
+                struct freeing f = {.memory = device_new(bytes[i]), .busy = stream_nb()};
+
+                fact("capture.rule.free_waits.%s.%s.%zu", mode_name[capture], other ? "other" : "same", bytes[i]);
+                must_begin(s, capture);
+                MUST_LAUNCH(launch_nop(s));
+                MUST_LAUNCH(launch_spin(30, f.busy));
+                (void)(other ? in_thread_mode : with_mode)(call_free, &f, RELAXED);
+                code(f.before, 600, "another stream");
+                code(f.freed, 0, "cuMemFree");
+                code(f.after, 0, "that stream");
+                state("the capture", s, ACTIVE);
+                code(end(s), 0, "end");
+            }
+}
+
 static void refused_exec_destroy(int unused)
 {
     CUstream s = stream_nb();
@@ -389,6 +430,7 @@ const struct job capture_mode_rule_jobs[] = {
     {.id = "capture.rule.which_die.same", .run = which_die, .arg = 0},
     {.id = "capture.rule.which_die.other", .run = which_die, .arg = 1},
     {.id = "capture.rule.refused_free_frees_nothing", .run = refused_free},
+    {.id = "capture.rule.free_waits", .run = free_waits},
     {.id = "capture.rule.refused_exec_destroy_destroys_nothing", .run = refused_exec_destroy},
     {.id = "capture.rule.refused_outputs", .run = refused_outputs},
     {.id = "capture.rule.refused_again", .run = refused_again},

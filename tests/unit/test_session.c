@@ -280,6 +280,7 @@ static stepgraph_step *recorded;
 static stepgraph_arena *arena;
 static stepgraph_loop *loop;
 static stepgraph_session *second;
+static CUstream elsewhere; /* A part of each step goes there; NULL: none. */
 
 static void body(void *unused)
 {
@@ -302,6 +303,8 @@ static void go_round(uint64_t k)
         OK(stepgraph_loop_begin(loop, k, &turn));
         if (turn.run)
             body(NULL);
+        for (int i = 0; i < 2 && turn.run && elsewhere != NULL; i++) /* The other kernel is counted by nobody. */
+            OK(counted(session, elsewhere, kernels.nop, NULL));
         OK(stepgraph_loop_end(loop, &turn));
     } while (turn.again);
 }
@@ -359,6 +362,19 @@ static void host_loop_comes_to_replays(void)
         go_round(k);
 }
 
+/* What has run meanwhile is undone, and waited for before. */
+static void host_loop_has_work_elsewhere(void)
+{
+    stepgraph_loop_stats stats = STEPGRAPH_LOOP_STATS_INIT;
+
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    host_loop_comes_to_replays();
+    elsewhere = NULL;
+    ck_assert_float_eq(pin_float(weight), 12);
+    OK(stepgraph_loop_get_stats(loop, &stats));
+    ck_assert_uint_gt(stats.recordings_failed, 0);
+}
+
 static void host_loop_is_destroyed(void)
 {
     stepgraph_loop_destroy(loop);
@@ -372,6 +388,7 @@ static const struct {
     {"a pin", host_pin_is_destroyed},         {"an arena", host_arena_is_destroyed}, {"a reset", host_step_is_reset},
     {"a step", host_step_is_destroyed},       {"a session", host_session_is_closed}, {"a check", host_step_is_checked},
     {"tuning", host_step_is_tuned},           {"a run", host_loop_comes_to_replays}, {"a loop", host_loop_is_destroyed},
+    {"work elsewhere", host_loop_has_work_elsewhere},
 };
 enum { MEANWHILE = sizeof meanwhile / sizeof *meanwhile };
 
