@@ -155,7 +155,10 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
 
     if (status != STEPGRAPH_OK)
         return status;
-    status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
+    if (step == NULL)
+        status = sg__pins_check(n, pins); /* Of a recording, its end sees to that. */
+    if (status == STEPGRAPH_OK)
+        status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
     sg__leave(session);
     for (size_t i = 0; status == STEPGRAPH_OK && step == NULL && i < n; i++)
         note_former(pins[i], ranges[i].b);

@@ -98,6 +98,16 @@ stepgraph_status sg__pin_check_next(const stepgraph_pin *pin, unsigned long long
     return sg__pin_check(pin);
 }
 
+stepgraph_status sg__pins_check(size_t n, stepgraph_pin *const *pins)
+{
+    stepgraph_status status = STEPGRAPH_OK;
+    unsigned long long known = 0;
+
+    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
+        status = sg__pin_check_next(pins[i], &known);
+    return status;
+}
+
 /* ---- create and destroy ------------------------------------------------------------------------------------------ */
 
 static stepgraph_status check_config(const stepgraph_pin_config *config)

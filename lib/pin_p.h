@@ -54,6 +54,8 @@ size_t sg__pin_index(const stepgraph_session *session, CUdeviceptr address);
 stepgraph_status sg__pin_check(const stepgraph_pin *pin);
 /* The same of many pins in a row: neighbours that were adopted from one allocation are one question. *known: 0 before the first. */
 stepgraph_status sg__pin_check_next(const stepgraph_pin *pin, unsigned long long *known);
+/* Of all of them, before the first is copied: half a checkpoint is none. */
+stepgraph_status sg__pins_check(size_t n, stepgraph_pin *const *pins);
 
 /* Room for n in session->ranges and session->range_pins, where a call gathers its list. */
 stepgraph_status sg__ranges_room(stepgraph_session *session, size_t n);

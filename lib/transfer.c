@@ -29,17 +29,6 @@ static stepgraph_status finish(stepgraph_session *session, stepgraph_status stat
     return sg__log_failure(session, status);
 }
 
-/* Of all of them before the first is copied: half a checkpoint is none. */
-static stepgraph_status check_memory(size_t n, stepgraph_pin *const *pins)
-{
-    stepgraph_status status = STEPGRAPH_OK;
-    unsigned long long known = 0;
-
-    for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++)
-        status = sg__pin_check_next(pins[i], &known);
-    return status;
-}
-
 static stepgraph_status failed(const stepgraph_pin *pin, const char *what, const char *call, CUresult code)
 {
     return sg__fail_prefix(sg__fail_driver(pin->session->driver, call, code), "pin '%s' is not %s, %llu bytes at 0x%llx: ", pin->name, what,
@@ -80,7 +69,7 @@ static stepgraph_status read_pins(stepgraph_session *session, size_t n, stepgrap
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    status = check_memory(n, pins);
+    status = sg__pins_check(n, pins);
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
         const uint64_t count = bytes != NULL ? bytes[i] : pins[i]->bytes;
         CUresult code = CUDA_SUCCESS;
@@ -137,7 +126,7 @@ static stepgraph_status write_pins(stepgraph_session *session, size_t n, stepgra
         status = sg__enter(session);
     if (status != STEPGRAPH_OK)
         return status;
-    status = check_memory(n, pins);
+    status = sg__pins_check(n, pins);
     for (size_t i = 0; i < n && status == STEPGRAPH_OK; i++) {
         CUresult code = session->driver->MemcpyHtoDAsync(pins[i]->address, data[i], pins[i]->bytes, session->stream);
         if (code != CUDA_SUCCESS)

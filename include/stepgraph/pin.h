@@ -159,6 +159,7 @@ STEPGRAPH_API stepgraph_pin *stepgraph_session_pin(const stepgraph_session *sess
  *
  * @retval STEPGRAPH_OK            Enqueued, recorded or skipped.
  * @retval STEPGRAPH_ERR_ARGUMENT  Another role, no address, or @p fresh overlaps the master without being it.
+ * @retval STEPGRAPH_ERR_REFUSED   The memory of an adopted pin was freed or replaced. While a step records, its end says so.
  * @retval STEPGRAPH_ERR_DRIVER    The driver refused; a recording is marked as broken.
  *
  * @threads{handle} @capture{yes} @waits{never} @since 0.1
@@ -180,6 +181,7 @@ STEPGRAPH_API stepgraph_status stepgraph_pin_commit(stepgraph_pin *pin, uint64_t
  * @retval STEPGRAPH_OK            Enqueued, recorded, or nothing had moved.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pin is NULL, foreign, of another role or given twice; an address is 0; or a source overlaps a
  *                                 master that this call writes (both are named). Nothing was enqueued.
+ * @retval STEPGRAPH_ERR_REFUSED   As for stepgraph_pin_commit(); none is committed.
  * @retval STEPGRAPH_ERR_MEMORY    No room for the list.
  * @retval STEPGRAPH_ERR_DRIVER    The driver refused; a recording is marked as broken.
  *

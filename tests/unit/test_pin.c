@@ -810,7 +810,7 @@ END_TEST
 
 START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
 {
-    CUdeviceptr p = device_make(4096);
+    CUdeviceptr p = device_make(4096), fresh = device_make(4096);
     stepgraph_pin *whole = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "whole"), *gone = pin_adopt(session, STEPGRAPH_ROLE_STATE, p, 4096, "gone");
     stepgraph_pin *const pins[] = {whole, gone};
     unsigned char data[4096] = {0};
@@ -825,6 +825,10 @@ START_TEST(pin_of_freed_memory_is_neither_read_nor_written)
     FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_write_many(session, 2, pins, from), "pin 'gone'", "was freed");
     OK(stepgraph_pin_read(whole, data, 4));
     ck_assert_uint_eq(data[0], 0); /* Half a checkpoint is none. */
+    put_float(fresh, 1);
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_commit(gone, fresh), "pin 'gone'", "was freed", "destroy the pin and make one of the memory in its place");
+    FAILS(STEPGRAPH_ERR_REFUSED, stepgraph_pin_commit_many(session, 2, pins, (uint64_t[]){fresh, fresh}), "pin 'gone'", "was freed");
+    ck_assert_float_eq(pin_float(whole), 0);
     OK(stepgraph_session_wait(session));
 }
 END_TEST
