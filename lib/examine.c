@@ -208,7 +208,8 @@ static stepgraph_status reconcile(sg__examination *e)
     stepgraph_status status;
 
     if (counted > 0 && counted < recorded)
-        sg__log(step->session, STEPGRAPH_LOG_WARNING, "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
+        sg__log(step->session, step->again ? STEPGRAPH_LOG_DEBUG : STEPGRAPH_LOG_WARNING,
+            "step '%s': %llu kernel launches were counted while it recorded, and the graph holds %llu",
             step->name, (unsigned long long)counted, (unsigned long long)recorded);
     status = reconcile_kind(e, &kernels, step->pin_kernels);
     if (status == STEPGRAPH_OK)

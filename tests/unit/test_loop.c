@@ -1229,6 +1229,28 @@ START_TEST(sampled_check_finds_what_changes_in_production)
 END_TEST
 
 /* Whatever the graph does with SCRATCH was the same when it was right. */
+/* One more kernel, which nobody counts, and a rate that changes all the time. */
+static void train_counting_half(uint64_t k)
+{
+    late = (float)(k + 1);
+    train_by_schedule(k);
+    inc(stream, stepgraph_pin_address(fresh), 1);
+}
+
+START_TEST(kernels_that_nobody_counts_are_told_once)
+{
+    size_t told;
+
+    loop_make(NULL);
+    go(0, 10, train_counting_half);
+    RUNG(RERECORD, SCALAR);
+    told = (size_t)n_warnings;
+    ck_assert_uint_gt(told, 0);
+    go(10, 20, train_counting_half);
+    ck_assert_uint_eq((size_t)n_warnings, told);
+}
+END_TEST
+
 START_TEST(sampled_check_supposes_that_a_value_has_changed)
 {
     static const char told[] = "a value or an address that a kernel is given may be another one than in the recording";
@@ -3099,6 +3121,7 @@ static Suite *make(void)
     tcase_add_test(ladder, scalar_that_changes_later_is_found_by_the_check);
     tcase_add_test(ladder, sampled_check_finds_what_changes_in_production);
     tcase_add_test(ladder, sampled_check_supposes_that_a_value_has_changed);
+    tcase_add_test(ladder, kernels_that_nobody_counts_are_told_once);
     tcase_add_test(ladder, replays_before_the_first_check_are_told_as_well);
     tcase_add_test(ladder, dropped_graph_is_recorded_anew);
     tcase_add_loop_test(ladder, new_parameter_group_needs_no_more_than_a_drop, 0, 2);
