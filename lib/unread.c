@@ -18,7 +18,7 @@ static stepgraph_status check(const stepgraph_unread *given, uint32_t i)
 {
     if (given->pattern == NULL || given->pattern[0] == '\0')
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "number %u of the unread bytes has no pattern of kernels", i);
-    if (given->reserved != 0)
+    if (given->reserved[0] != 0 || given->reserved[1] != 0)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "number %u of the unread bytes, of '%.100s': the reserved field is not 0", i, given->pattern);
     if (given->argument_bytes == 0 || given->argument_bytes > SG__MASKED_MOST)
         return sg__fail(STEPGRAPH_ERR_ARGUMENT, "number %u of the unread bytes, of '%.100s', is about arguments of %u bytes: 1 to %u are possible", i,

@@ -199,7 +199,7 @@ typedef struct stepgraph_unread {
     uint32_t argument_bytes; /**< Only arguments of exactly this size, 1 to 256. */
     uint32_t offset;         /**< The first of the bytes, from the beginning of the argument. */
     uint32_t bytes;          /**< How many. */
-    uint32_t reserved;       /**< 0. */
+    uint32_t reserved[2];    /**< 0. */
 } stepgraph_unread;
 
 /**

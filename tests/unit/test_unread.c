@@ -245,7 +245,7 @@ START_TEST(bad_ones_are_refused_and_change_nothing)
             bad.offset = 33;
             break;
         default:
-            bad.reserved = 1;
+            bad.reserved[1] = 1;
             words = "reserved";
             break;
         }

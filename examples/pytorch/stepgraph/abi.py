@@ -57,7 +57,7 @@ STRUCTS = {
         "size size_t", "flags uint32", "reserved uint32", "first uint64", "enqueue pointer", "user pointer",
     ],
     "unread": [
-        "pattern pointer", "argument uint32", "argument_bytes uint32", "offset uint32", "bytes uint32", "reserved uint32",
+        "pattern pointer", "argument uint32", "argument_bytes uint32", "offset uint32", "bytes uint32", "reserved uint32 2",
     ],
     "error_info": [
         "size size_t", "status int32", "driver_code int32", "call char 64", "message char 1024",
