@@ -106,18 +106,50 @@ static int by_place(const void *a, const void *b)
 
 stepgraph_status sg__arenas_carried(const stepgraph_session *session, sg__carried **carried_out, size_t *n_out)
 {
-    size_t n = session->arenas != NULL ? gather_all_carried(session->arenas, NULL) : 0;
+    size_t n = session->arenas != NULL ? gather_all_carried(session->arenas, NULL) : 0, bytes = n * sizeof(sg__carried);
+    sg__carried *list, *larger;
+    char *label;
 
     *carried_out = NULL;
     *n_out = 0;
     if (n == 0)
         return STEPGRAPH_OK;
-    *carried_out = malloc(n * sizeof **carried_out);
-    if (*carried_out == NULL)
-        return sg__fail_memory("host", n * sizeof **carried_out);
-    *n_out = gather_all_carried(session->arenas, *carried_out);
-    qsort(*carried_out, n, sizeof **carried_out, by_place);
+    list = malloc(bytes);
+    if (list == NULL)
+        return sg__fail_memory("host", bytes);
+    gather_all_carried(session->arenas, list);
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(list[i].label) + 1;
+    larger = realloc(list, bytes); /* Blocks end with the recordings after this one: the labels stand behind the list. */
+    if (larger == NULL) {
+        free(list);
+        return sg__fail_memory("host", bytes);
+    }
+    list = larger;
+    label = (char *)(list + n);
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(list[i].label) + 1;
+        list[i].label = memcpy(label, list[i].label, length);
+        label += length;
+    }
+    qsort(list, n, sizeof *list, by_place);
+    *carried_out = list;
+    *n_out = n;
     return STEPGRAPH_OK;
+}
+
+const sg__carried *sg__carried_at(const sg__carried *list, size_t n, CUdeviceptr address, uint32_t node)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list[middle].start + list[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && list[low].start <= address && list[low].last_node >= node ? &list[low] : NULL;
 }
 
 /* The number of the node that is recorded next, UINT32_MAX outside a recording. In a broken recording, which comes to nothing, it is the

@@ -48,10 +48,14 @@ typedef struct sg__carried {
     CUdeviceptr start;
     uint64_t bytes;
     uint32_t last_node;
+    const char *label; /* "" for none. */
 } sg__carried;
 
-/* Those of the last recording, by address. *carried_out is the caller's to free; NULL: there are none. */
+/* Those of the last recording, by address. *carried_out is the caller's to free, labels included; NULL: there are none. */
 stepgraph_status sg__arenas_carried(const stepgraph_session *session, sg__carried **carried_out, size_t *n_out);
+
+/* The one at an address that was still there at a node; NULL: none. */
+const sg__carried *sg__carried_at(const sg__carried *list, size_t n, CUdeviceptr address, uint32_t node);
 
 /* A recording begins: the blocks that are out were there from its first node on, and those of the recording before are forgotten. */
 void sg__arenas_record(stepgraph_session *session);

@@ -170,7 +170,7 @@ size_t sg__blocks_carried(const sg__blocks *b, sg__carried *out)
         if (!one->before)
             continue;
         if (out != NULL)
-            out[n] = (sg__carried){.start = one->block.start, .bytes = one->block.bytes, .last_node = one->block.last_node};
+            out[n] = (sg__carried){.start = one->block.start, .bytes = one->block.bytes, .last_node = one->block.last_node, .label = one->label};
         n++;
     }
     return n;

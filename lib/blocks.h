@@ -58,7 +58,7 @@ const sg__block *sg__blocks_near(const sg__blocks *b, CUdeviceptr address, uint3
 /* Whether a block that is out reaches into a range, or one that is gone began in it. */
 bool sg__blocks_any_in(const sg__blocks *b, CUdeviceptr start, uint64_t bytes);
 
-/* Append those that were out when the recording began; their number. Where out is NULL, count them only. */
+/* Append those that were out when the recording began, their labels still being those of the blocks; their number. Where out is NULL, count them only. */
 size_t sg__blocks_carried(const sg__blocks *b, sg__carried *out);
 
 #endif

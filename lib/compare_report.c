@@ -86,17 +86,7 @@ stepgraph_status sg__compare_say_counter(const sg__comparison *c, const sg__chan
  * have no node: for them the block must still be out at the end. */
 static bool is_carried(const stepgraph_step *step, CUdeviceptr address, uint32_t node)
 {
-    uint32_t top = node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE;
-    size_t low = 0, high = step->n_carried;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (step->carried[middle].start + step->carried[middle].bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < step->n_carried && step->carried[low].start <= address && step->carried[low].last_node >= top;
+    return sg__carried_at(step->carried, step->n_carried, address, node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE) != NULL;
 }
 
 /* The pin of both addresses, if it is one and SCRATCH: nothing in there outlives a step, so that a replay may go on using other places in it

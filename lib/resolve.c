@@ -270,15 +270,29 @@ const char *sg__role_name(stepgraph_role role)
     return names[role];
 }
 
-static void say_pin(sg__line *line, const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node)
+/* The block that was at an address when a node ran. Of the session's last recording all are known, and of others those that they found. */
+static bool labelled_block(const stepgraph_step *step, CUdeviceptr address, uint32_t node, sg__block *out)
 {
     /* Blocks know nodes as they are numbered among those that were recorded. */
     const uint32_t top = node < step->read.n_nodes ? step->read.nodes[node].top : SG__NO_NODE;
+    const sg__carried *carried;
+
+    if (step->session->recorded == step)
+        return sg__arena_block_at(step->session, address, top, out) && out->label[0] != '\0';
+    carried = sg__carried_at(step->carried, step->n_carried, address, top);
+    if (carried == NULL || carried->label[0] == '\0')
+        return false;
+    *out = (sg__block){.start = carried->start, .bytes = carried->bytes, .label = carried->label};
+    return true;
+}
+
+static void say_pin(sg__line *line, const stepgraph_step *step, const stepgraph_pin *pin, CUdeviceptr address, uint32_t node)
+{
     CUdeviceptr start = pin->address;
     bool in_block = false;
     sg__block block;
 
-    if (pin->role == STEPGRAPH_ROLE_SCRATCH && pin->session->recorded == step && sg__arena_block_at(pin->session, address, top, &block) && block.label[0] != '\0') {
+    if (pin->role == STEPGRAPH_ROLE_SCRATCH && labelled_block(step, address, node, &block)) {
         sg__line_add(line, "block '");
         sg__line_name(line, block.label);
         sg__line_add(line, "' of ");

@@ -186,6 +186,7 @@ START_TEST(k03_parameter_that_moves_within_an_arena_is_named)
     stepgraph_audit *report;
     CUdeviceptr first, w;
     stepgraph_finding f;
+    char move[160];
     float fresh;
 
     blocks_open(_i);
@@ -204,8 +205,11 @@ START_TEST(k03_parameter_that_moves_within_an_arena_is_named)
     }
     report = compared(steps[0], steps[1], NULL);
     ck_assert_uint_eq(summary_of(report).faults, 1);
-    f = FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "arg 1 +0", "moved pointer", "scratch 'arena'");
+    f = FOUND(report, MOVED_POINTER, 0, "axpb", 1, 0, "pin it", "arg 1 +0", "moved pointer");
     ck_assert_uint_eq(f.before, first);
+    snprintf(move, sizeof move, "0x%llx (block 'w' of scratch 'arena' + 0) -> 0x%llx (block 'w' of scratch 'arena' + 0)", (unsigned long long)f.before,
+             (unsigned long long)f.after);
+    ck_assert_msg(strstr(f.text, move) != NULL, "'%s' lacks '%s'", f.text, move);
     /* It is one: two replays are one step. */
     OK(stepgraph_step_replay(steps[0]));
     OK(stepgraph_step_replay(steps[0]));
