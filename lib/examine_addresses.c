@@ -168,16 +168,27 @@ static stepgraph_status examine_unknown(sg__examination *e, const sg__graph_word
     return status;
 }
 
-/* The operand of a copy or a set begins in a pin: it must end there too, or in the pin that follows without a gap. */
+/* How far pins cover the rows of an operand that begins in a pin. Between rows there may be gaps between pins, too. */
+static CUdeviceptr covered_until(const stepgraph_session *session, const sg__graph_word *word)
+{
+    CUdeviceptr end = word->value + word->bytes, covered = word->value;
+
+    for (size_t i = sg__pin_index(session, covered); covered < end; i++) {
+        const CUdeviceptr next = i < session->n_pins && session->pins[i]->address < end ? session->pins[i]->address : end;
+        if (next > covered && sg__rows_touch(word->rows, covered - word->value, next - word->value))
+            break;
+        covered = next < end ? next + session->pins[i]->bytes : end;
+    }
+    return covered;
+}
+
+/* The operand of a copy or a set begins in a pin: it must end there too, or in pins that follow. */
 static stepgraph_status examine_reach(sg__examination *e, const sg__graph_word *word, const stepgraph_pin *pin)
 {
-    const stepgraph_session *session = e->step->session;
-    CUdeviceptr end = word->value + word->bytes, covered = pin->address + pin->bytes;
+    CUdeviceptr end = word->value + word->bytes, covered = covered_until(e->step->session, word);
     stepgraph_status status;
     sg__finding *f;
 
-    for (size_t i = sg__pin_index(session, covered); covered < end && i < session->n_pins && session->pins[i]->address == covered; i++)
-        covered += session->pins[i]->bytes;
     if (covered >= end)
         return STEPGRAPH_OK;
     e->unregistered++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layout.h"
+#include "rows.h"
 
 typedef struct sg__arguments {
     CUDA_KERNEL_NODE_PARAMS_v1 params; /* What it points to belongs to the node and must not be written. */
@@ -79,10 +80,20 @@ static inline bool sg__memory_operation_writes(const CUstreamBatchMemOpParams *x
     return x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || x->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 }
 
-/* How far rows of `width` bytes reach, `pitch` bytes apart. */
-static inline uint64_t sg__reach(size_t width, size_t height, size_t depth, size_t pitch, size_t plane)
+/* What a copy reads, what it writes, and what a set writes. */
+static inline sg__rows sg__rows_of_source(const CUDA_MEMCPY3D *copy)
 {
-    return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * plane * pitch + (height - 1) * pitch + width;
+    return (sg__rows){copy->WidthInBytes, copy->Height, copy->Depth, copy->srcPitch, copy->srcHeight};
+}
+
+static inline sg__rows sg__rows_of_destination(const CUDA_MEMCPY3D *copy)
+{
+    return (sg__rows){copy->WidthInBytes, copy->Height, copy->Depth, copy->dstPitch, copy->dstHeight};
+}
+
+static inline sg__rows sg__rows_of_set(const CUDA_MEMSET_NODE_PARAMS *set)
+{
+    return (sg__rows){set->width * set->elementSize, set->height, 1, set->pitch, 0};
 }
 
 /* Where a copy begins in one of its operands. */

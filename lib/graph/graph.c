@@ -169,9 +169,9 @@ fail:
 /* ---- the other nodes that hold addresses ------------------------------------------------------------------------- */
 
 /* cuMemcpyAsync is recorded with UNIFIED on both sides: its address may be host memory all the same, so the type is asked later. */
-static sg__graph_word operand(sg__word_place place, CUmemorytype type, uint64_t start, uint64_t bytes)
+static sg__graph_word operand(sg__word_place place, CUmemorytype type, uint64_t start, sg__rows rows)
 {
-    return (sg__graph_word){.place = (uint16_t)place, .type = type, .value = start, .bytes = bytes};
+    return (sg__graph_word){.place = (uint16_t)place, .type = type, .value = start, .bytes = sg__rows_reach(rows), .rows = rows};
 }
 
 static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, sg__graph *out)
@@ -183,11 +183,9 @@ static stepgraph_status read_copy(const sg__driver *driver, CUgraphNode handle, 
     SG__CU(driver, GraphMemcpyNodeGetParams, handle, &params);
     status = STEPGRAPH_OK;
     if (params.srcMemoryType != CU_MEMORYTYPE_ARRAY)
-        status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, sg__copy_source(&params),
-                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight)));
+        status = add_word(out, operand(SG__WORD_SOURCE, params.srcMemoryType, sg__copy_source(&params), sg__rows_of_source(&params)));
     if (status == STEPGRAPH_OK && params.dstMemoryType != CU_MEMORYTYPE_ARRAY)
-        status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, sg__copy_destination(&params),
-                                       sg__reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight)));
+        status = add_word(out, operand(SG__WORD_DESTINATION, params.dstMemoryType, sg__copy_destination(&params), sg__rows_of_destination(&params)));
 fail:
     return status;
 }
@@ -199,8 +197,7 @@ static stepgraph_status read_set(const sg__driver *driver, CUgraphNode handle, s
 
     memset(&params, 0, sizeof params);
     SG__CU(driver, GraphMemsetNodeGetParams, handle, &params);
-    return add_word(out, (sg__graph_word){.place = SG__WORD_DESTINATION, .value = params.dst, .type = CU_MEMORYTYPE_DEVICE,
-                                          .bytes = sg__reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
+    return add_word(out, operand(SG__WORD_DESTINATION, CU_MEMORYTYPE_DEVICE, params.dst, sg__rows_of_set(&params)));
 
 fail:
     return status;
@@ -222,7 +219,7 @@ static stepgraph_status read_memory_operations(const sg__driver *driver, CUgraph
         all &= bytes != 0;
         if (bytes != 0)
             status = add_word(out, operand(sg__memory_operation_writes(x) ? SG__WORD_DESTINATION : SG__WORD_SOURCE, CU_MEMORYTYPE_DEVICE,
-                                           x->writeValue.address, bytes));
+                                           x->writeValue.address, (sg__rows){bytes, 1, 1, 0, 0}));
     }
     return status == STEPGRAPH_OK && !all ? add_unread(out) : status;
 

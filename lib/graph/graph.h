@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "layout.h"
+#include "rows.h"
 #include "values.h"
 
 /* A struct beyond so many bytes is mostly a container of which one call uses a part; what lies in the rest is left over from earlier calls. */
@@ -52,6 +53,7 @@ typedef struct sg__graph_word {
     uint16_t argument; /* Index of the argument. */
     uint32_t offset;   /* Byte in the argument. */
     uint64_t bytes;    /* Of an operand: how far it reaches. 0: unknown. */
+    sg__rows rows;     /* And which bytes on the way there are its own. */
     CUmemorytype type; /* Of an operand: what the driver was told; UNIFIED where it was told nothing. 0: of an argument. */
 } sg__graph_word;
 

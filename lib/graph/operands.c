@@ -57,11 +57,11 @@ static stepgraph_status copy(const sg__driver *driver, const sg__graph_node *nod
     to.type = params.dstMemoryType;
     if (from.type != CU_MEMORYTYPE_ARRAY) {
         from.address = sg__copy_source(&params);
-        from.bytes = sg__reach(params.WidthInBytes, params.Height, params.Depth, params.srcPitch, params.srcHeight);
+        from.bytes = sg__rows_reach(sg__rows_of_source(&params));
     }
     if (to.type != CU_MEMORYTYPE_ARRAY) {
         to.address = sg__copy_destination(&params);
-        to.bytes = sg__reach(params.WidthInBytes, params.Height, params.Depth, params.dstPitch, params.dstHeight);
+        to.bytes = sg__rows_reach(sg__rows_of_destination(&params));
     }
     status = r->call(r->user, &from);
     return status == STEPGRAPH_OK ? r->call(r->user, &to) : status;
@@ -77,7 +77,7 @@ static stepgraph_status set(const sg__driver *driver, const sg__graph_node *node
 
     SG__CU(driver, GraphMemsetNodeGetParams, node->handle, &params);
     return r->call(r->user, &(sg__operand){.place = SG__WORD_DESTINATION, .address = params.dst, .type = CU_MEMORYTYPE_DEVICE,
-                                           .bytes = sg__reach(params.width * params.elementSize, params.height, 1, params.pitch, 0)});
+                                           .bytes = sg__rows_reach(sg__rows_of_set(&params))});
 
 fail:
     return status;

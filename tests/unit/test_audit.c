@@ -320,7 +320,6 @@ START_TEST(copy_and_set_that_reach_beyond_a_pin_are_found)
 }
 END_TEST
 
-/* The second one is reached only from the first. */
 /* Row by row and plane by plane. */
 START_TEST(copy_of_planes_that_reaches_beyond_a_pin_is_found)
 {
@@ -349,6 +348,42 @@ START_TEST(copy_of_planes_that_reaches_beyond_a_pin_is_found)
 }
 END_TEST
 
+/* Columns of a matrix of which the pins hold some rows each: what lies between the pins is touched by no row, or by a byte of one. */
+START_TEST(rows_of_a_copy_may_lie_in_several_pins)
+{
+    enum { WIDTH = 16, PITCH = 64, ROWS = 2, PLANE = 3, PLANES = 2 };
+    static const struct { uint64_t first, second; } cases[] = {
+        { WIDTH, PITCH },                                         /* The second begins with the second row, */
+        { WIDTH + 8, PITCH - 8 },                                 /* or before it. */
+        { PITCH + WIDTH, PLANE * PITCH },                         /* With the second plane. */
+        { PITCH + WIDTH, 2 * PITCH - 4 },                         /* In the padding of the first. */
+        { WIDTH - 4, PITCH }, { WIDTH, PITCH + 4 },               /* A row is not whole, at its end or at its start. */
+        { PITCH + WIDTH - 4, PLANE * PITCH }, { PITCH + WIDTH, PLANE * PITCH + 4 },
+        { PITCH, PLANE * PITCH },                                 /* A whole row is in neither. */
+    };
+    const uint64_t reach = PLANE * PITCH + PITCH + WIDTH;
+    CUdeviceptr memory = device_make(2 * PLANES * PLANE * PITCH), to = memory + PLANES * PLANE * PITCH;
+    CUDA_MEMCPY3D x = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = PITCH, .srcHeight = PLANE,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = PITCH, .dstHeight = PLANE,
+                        .WidthInBytes = WIDTH, .Height = ROWS, .Depth = PLANES };
+    CUresult (*copy)(const CUDA_MEMCPY3D *, CUstream);
+    stepgraph_step *step;
+
+    *(void **)&copy = stepgraph_session_symbol(session, "cuMemcpy3DAsync", 3020);
+    ck_assert(copy != NULL);
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, cases[_i].first, "first");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory + cases[_i].second, reach - cases[_i].second, "second");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, to, reach, "to");
+    step = recording("train", 0);
+    ck_assert_int_eq(copy(&x, stream), CUDA_SUCCESS);
+    if (_i < 4)
+        CLEAN(ready(step));
+    else
+        FOUND(refused(step), UNREGISTERED, 0, "copy", NOWHERE, 0, "pin it", "source", "begins in pin 'first'", "bytes beyond");
+}
+END_TEST
+
+/* The second one is reached only from the first. */
 START_TEST(pin_that_a_copy_reaches_from_its_neighbour_stays)
 {
     CUdeviceptr memory = device_make(64);
@@ -1467,6 +1502,7 @@ static Suite *make(void)
     tcase_add_test(tc, child_graph_over_pins_is_replayed);
     tcase_add_test(tc, copy_and_set_that_reach_beyond_a_pin_are_found);
     tcase_add_loop_test(tc, copy_of_planes_that_reaches_beyond_a_pin_is_found, 0, 2);
+    tcase_add_loop_test(tc, rows_of_a_copy_may_lie_in_several_pins, 0, 9);
     tcase_add_test(tc, pin_that_a_copy_reaches_from_its_neighbour_stays);
     tcase_add_test(tc, names_of_cpp_kernels_are_readable);
 
