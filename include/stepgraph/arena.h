@@ -20,9 +20,10 @@ extern "C" {
  * took from it stays valid. Host-side bookkeeping only; no driver call after it was made but to count the nodes of a recording, so it
  * works while recording.
  *
- * Belongs to a session; counts as registered memory, and findings in the latest recording name its blocks. Its memory is a pin of role SCRATCH and
- * of the arena's name, which is the arena's to destroy. A block that was freed waits in a first-in-first-out queue before it is handed out again. When a
- * recording begins nothing waits any more, so that recordings of the same allocations are given the same addresses.
+ * Belongs to a session; counts as registered memory, and findings name its blocks: all of the latest recording, and of those before the ones that they
+ * found. Its memory is a pin of role SCRATCH and of the arena's name, which is the arena's to destroy. A block that was freed waits in a
+ * first-in-first-out queue before it is handed out again. When a recording begins nothing waits any more, so that recordings of the same allocations are
+ * given the same addresses.
  */
 typedef struct stepgraph_arena stepgraph_arena;
 
@@ -110,8 +111,8 @@ typedef struct stepgraph_arena_stats {
 STEPGRAPH_API stepgraph_status stepgraph_arena_get_stats(const stepgraph_arena *arena, stepgraph_arena_stats *stats_out);
 
 /**
- * For hosts that keep a pool of their own inside memory they have pinned: say that a block came into use. Findings in the latest recording name
- * it then, comparisons know which blocks are older than their recordings, and relaxing knows how far each one reaches.
+ * For hosts that keep a pool of their own inside memory they have pinned: say that a block came into use. Findings name it then, as those
+ * of an arena; comparisons know which blocks are older than their recordings, and relaxing how far each one reaches.
  *
  * @param[in] session  The pool lies in one of its pins.
  * @param[in] address  Of the block.
