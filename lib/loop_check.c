@@ -450,25 +450,37 @@ static bool in_question(const sg__lane *lane)
     return lane->suspected && !lane->refuted;
 }
 
+/* In the checks that passed before, scratch was filled, too. */
+static bool has_passed(const sg__lane *lane)
+{
+    return lane->planted || lane->phase == SG__PHASE_REPLAY;
+}
+
+/* What the check may have done to the steps to come. */
+static void blame_scratch(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
+{
+    const stepgraph_pin *scratch = filled(loop, lane);
+
+    if (scratch != NULL)
+        snprintf(words, bytes,
+                 "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
+                 scratch->name);
+}
+
 /* What may be the cause that a replay differs, where the host can do something about it. */
 static void suppose(const stepgraph_loop *loop, const sg__lane *lane, char *words, size_t bytes)
 {
     const uint64_t launched = sg__counted(loop->session, STEPGRAPH_KIND_KERNEL) - loop->counted, recorded = lane->step->stats.counted_kernels;
-    /* Then what the recordings held was right, and scratch was filled in the checks that passed, too. */
-    const bool passed = lane->planted || lane->phase == SG__PHASE_REPLAY;
-    const stepgraph_pin *scratch = passed ? NULL : filled(loop, lane);
 
     if (launched != recorded)
         snprintf(words, bytes, "; the host has launched %llu kernels, and the graph was recorded with %llu: a step of other launches has a key of its own",
                  (unsigned long long)launched, (unsigned long long)recorded);
-    else if (passed && lane->step->relaxed == NULL)
+    else if (has_passed(lane) && lane->step->relaxed == NULL) /* What the recordings held was right. */
         snprintf(words, bytes,
                  "; a value or an address that a kernel is given may be another one than in the recording: feed the one as a CELL, commit to a pin what moves, "
                  "or call stepgraph_loop_drop() where they change");
-    else if (scratch != NULL)
-        snprintf(words, bytes,
-                 "; if a SCRATCH such as '%.60s' holds what outlives a step, the check has overwritten it: make it a STATE, and go back to a checkpoint",
-                 scratch->name);
+    else if (!has_passed(lane))
+        blame_scratch(loop, lane, words, bytes);
 }
 
 /* A replay differs: find out why, and what that says. touched: bytes that no pin covers. */
@@ -605,7 +617,7 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
     bool seen = lane->planted, innocent = seen, changes = false;
     const stepgraph_pin *constant = NULL;
     uint64_t touched = 0;
-    size_t differ = 0;
+    size_t differ = 0, used;
     uint32_t worst = 0;
 
     if (status == STEPGRAPH_OK)
@@ -642,11 +654,15 @@ static stepgraph_status hold_against(stepgraph_loop *loop, sg__lane *lane, sg__r
         status = plant(loop, lane, changes, &innocent, &seen);
     lane->planted = seen;
     result->verdict = seen ? STEPGRAPH_IDENTICAL : STEPGRAPH_UNPROVEN;
-    if (!innocent)
-        snprintf(result->words, sizeof result->words, "no difference was seen, nor was a planted fault: %s",
-                 choose(lane, 0) == NULL ? "the graph uses no STATE pin"
-                 : changes               ? "nothing that is compared depends on the states"
-                                         : "no STATE and no OUTPUT changes, so there was nothing to compare: pin what the step computes, and commit what it writes elsewhere");
+    if (innocent)
+        return status;
+    snprintf(result->words, sizeof result->words, "no difference was seen, nor was a planted fault: %s",
+             choose(lane, 0) == NULL ? "the graph uses no STATE pin"
+             : changes               ? "nothing that is compared depends on the states"
+                                     : "no STATE and no OUTPUT changes, so there was nothing to compare: pin what the step computes, and commit what it writes elsewhere");
+    used = strlen(result->words);
+    if (!has_passed(lane))
+        blame_scratch(loop, lane, result->words + used, sizeof result->words - used);
     return status;
 }
 

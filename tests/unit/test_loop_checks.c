@@ -482,6 +482,25 @@ START_TEST(scratch_that_outlives_a_step_is_told_and_its_step_is_right)
 }
 END_TEST
 
+/* Gradients that several batches add up, in a step that nothing else comes of. */
+static void run_into_scratch(uint64_t k)
+{
+    (void)k;
+    add(scratch, 1);
+}
+
+START_TEST(scratch_that_adds_up_is_told_where_nothing_else_can_be_compared)
+{
+    act(NULL, run_into_scratch, scratch, NULL);
+    loop_make(_i == 0 ? 0 : STEPGRAPH_LOOP_KEEP_SCRATCH, 0);
+    (void)until_check();
+    ck_assert_uint_eq(stats_now().why, STEPGRAPH_WHY_UNPROVEN);
+    ck_assert_ptr_nonnull(strstr(stats_now().words, "no STATE pin"));
+    ck_assert_msg((lacks(stats_now().words, (const char *[]){"SCRATCH", "'scratch'", "make it a STATE", "checkpoint", NULL}) == NULL) == (_i == 0), "%s",
+                  stats_now().words);
+}
+END_TEST
+
 /* The value of w's step is the host's, and is frozen: no SCRATCH is to blame where the graph has none, or where none was filled. */
 static void run_by_step(uint64_t k)
 {
@@ -1841,6 +1860,7 @@ static Suite *make(void)
     tcase_add_test(tc, noise_is_what_replays_have_shown_at_most);
     tcase_add_loop_test(tc, outputs_are_what_they_are_without_a_check, 0, 2);
     tcase_add_test(tc, scratch_that_outlives_a_step_is_told_and_its_step_is_right);
+    tcase_add_loop_test(tc, scratch_that_adds_up_is_told_where_nothing_else_can_be_compared, 0, 2);
     tcase_add_loop_test(tc, scratch_is_not_blamed_where_none_was_filled, 0, 2);
     tcase_add_test(tc, value_that_changes_after_checks_that_passed_is_supposed);
     tcase_add_test(tc, step_that_launches_other_kernels_is_told_to_have_a_key_of_its_own);
