@@ -34,11 +34,9 @@ static void put_quoted(FILE *file, const char *text)
 /* Whether a node refers to a pin, or reaches it as far as that is known. */
 static bool touches(const drawing *d, size_t node, const stepgraph_pin *pin)
 {
-    for (size_t i = d->first_word[node]; i < d->first_word[node + 1]; i++) {
-        const sg__graph_word *word = &d->graph.words[i];
-        if (word->value < pin->address + pin->bytes && word->value + (word->bytes != 0 ? word->bytes : 1) > pin->address)
+    for (size_t i = d->first_word[node]; i < d->first_word[node + 1]; i++)
+        if (sg__graph_word_touches(&d->graph.words[i], pin->address, pin->bytes))
             return true;
-    }
     return false;
 }
 

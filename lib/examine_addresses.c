@@ -439,13 +439,22 @@ static stepgraph_status examine_each(sg__examination *e)
     return e->each ? sg__graph_arguments(e->step->session->driver, &e->step->read, examine_places, e) : STEPGRAPH_OK;
 }
 
-/* A range of bytes is used; of one whose extent is unknown, the first. */
+/* The pins that an operand uses. */
+static void mark_operand(sg__examination *e, const sg__graph_word *word)
+{
+    const stepgraph_session *session = e->step->session;
+    CUdeviceptr end = word->value + (word->bytes != 0 ? word->bytes : 1);
+
+    for (size_t i = sg__pin_index(session, word->value); i < session->n_pins && session->pins[i]->address < end; i++)
+        e->used[i] |= sg__graph_word_touches(word, session->pins[i]->address, session->pins[i]->bytes);
+}
+
+/* A range of bytes is used. */
 static void mark_range(sg__examination *e, CUdeviceptr start, uint64_t bytes)
 {
     const stepgraph_session *session = e->step->session;
-    CUdeviceptr end = start + (bytes != 0 ? bytes : 1);
 
-    for (size_t i = sg__pin_index(session, start); i < session->n_pins && session->pins[i]->address < end; i++)
+    for (size_t i = sg__pin_index(session, start); i < session->n_pins && session->pins[i]->address < start + bytes; i++)
         e->used[i] = true;
 }
 
@@ -457,7 +466,7 @@ static void mark_used(sg__examination *e)
 
     for (size_t i = 0; i < step->read.n_words; i++) /* Arguments are settled already, or in no pin. */
         if (step->read.words[i].place != SG__WORD_ARGUMENT)
-            mark_range(e, step->read.words[i].value, step->read.words[i].bytes);
+            mark_operand(e, &step->read.words[i]);
     for (size_t i = 0; i < step->n_sources; i++) {
         mark_range(e, step->sources[i].pin->address, 1);
         mark_range(e, step->sources[i].address, step->sources[i].pin->bytes);

@@ -57,6 +57,15 @@ typedef struct sg__graph_word {
     CUmemorytype type; /* Of an operand: what the driver was told; UNIFIED where it was told nothing. 0: of an argument. */
 } sg__graph_word;
 
+/* Whether an operand, as far as it is known, has any of these bytes. */
+static inline bool sg__graph_word_touches(const sg__graph_word *word, CUdeviceptr start, uint64_t bytes)
+{
+    const CUdeviceptr reach = word->value + (word->bytes != 0 ? word->bytes : 1), from = start > word->value ? start : word->value;
+    const CUdeviceptr to = start + bytes < reach ? start + bytes : reach;
+
+    return from < to && sg__rows_touch(word->rows, from - word->value, to - word->value);
+}
+
 typedef struct sg__graph_range {
     CUdeviceptr start;
     size_t bytes;

@@ -400,6 +400,28 @@ START_TEST(pin_that_a_copy_reaches_from_its_neighbour_stays)
 }
 END_TEST
 
+START_TEST(pin_between_the_rows_of_a_set_is_not_used)
+{
+    enum { WIDTH = 16, PITCH = 64 };
+    CUresult (*set)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
+    CUdeviceptr memory = device_make(2 * PITCH);
+    stepgraph_pin *between;
+    stepgraph_step *step;
+
+    *(void **)&set = stepgraph_session_symbol(session, "cuMemsetD2D8Async", 3020);
+    ck_assert(set != NULL);
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory, WIDTH, "first");
+    between = pin_adopt(session, STEPGRAPH_ROLE_FEED, memory + WIDTH, PITCH - WIDTH, "between");
+    pin_adopt(session, STEPGRAPH_ROLE_STATE, memory + PITCH, WIDTH, "second");
+    step = recording("train", STEPGRAPH_STEP_STRICT_FEEDS);
+    ck_assert_int_eq(set(memory, PITCH, 1, WIDTH, 2, stream), CUDA_SUCCESS);
+    CLEAN(ready(step));
+    ck_assert_uint_eq(step_stats(step).pins_used, 2);
+    OK(stepgraph_step_replay(step)); /* Nobody asks for that feed. */
+    drop_pin(between);
+}
+END_TEST
+
 START_TEST(names_of_cpp_kernels_are_readable)
 {
     CUdeviceptr buffer = device_make(4);
@@ -1504,6 +1526,7 @@ static Suite *make(void)
     tcase_add_loop_test(tc, copy_of_planes_that_reaches_beyond_a_pin_is_found, 0, 2);
     tcase_add_loop_test(tc, rows_of_a_copy_may_lie_in_several_pins, 0, 9);
     tcase_add_test(tc, pin_that_a_copy_reaches_from_its_neighbour_stays);
+    tcase_add_test(tc, pin_between_the_rows_of_a_set_is_not_used);
     tcase_add_test(tc, names_of_cpp_kernels_are_readable);
 
     tc = audit_case(suite, "b: freed");
