@@ -164,7 +164,8 @@ static stepgraph_status examine_unknown(sg__examination *e, const sg__graph_word
     else if (seen != NULL)
         sg__examine_say(f, "freed   0x%llx: %llu bytes stood there once", (unsigned long long)word->value, (unsigned long long)seen->bytes);
     else
-        sg__examine_say(f, "pageable host memory   0x%llx: read or written at every replay", (unsigned long long)word->value);
+        sg__examine_say(f, "pageable host memory   0x%llx: %s", (unsigned long long)word->value,
+            word->place == SG__WORD_DESTINATION ? "written at every replay, whose launch waits for it" : "read at every replay");
     return status;
 }
 

@@ -669,7 +669,7 @@ START_TEST(result_into_pageable_memory_is_named)
     stepgraph_step *step = training();
 
     MORE(MemcpyDtoHAsync(pageable, pin, 4, stream));
-    FOUND(refused(step), PAGEABLE, 0, "copy", NOWHERE, 0, "stepgraph_pin_read", "destination", "pageable host memory");
+    FOUND(refused(step), PAGEABLE, 0, "copy", NOWHERE, 0, "stepgraph_pin_read", "destination", "pageable host memory", "launch waits");
 }
 END_TEST
 
