@@ -357,6 +357,7 @@ def recorder():
 
         kinds = [step(k) for k in range(40)]
         check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
+        check(made.loop.stats().cancelled == 0, f"{made.loop.stats().cancelled} turns were begun twice")
         check(made.loop.verdict().launches == 5, f"{made.loop.verdict().launches} launches a step, and 5 copies")
         check(re.search(r"copies +[\d.]+ +[\d.]+ +\d+ +\d+", made.report()), made.report())
         check(calls == sorted(calls) and calls.count(1) == 2 and len(calls) < 20, f"run() was called for {calls}")

@@ -185,8 +185,8 @@ class Recorder:
         """
         first = self.random.offset()
         try:
-            turn = self._replay(k, feed, key, first) if key in self._replays else None
-            return turn or self._step(k, feed, run, key, rewind, first)
+            done, begun = self._replay(k, feed, key, first) if key in self._replays else (False, None)
+            return self.loop.turn if done else self._step(k, feed, run, key, rewind, first, begun)
         except BaseException:
             self.loop.cancel()
             raise
@@ -194,20 +194,23 @@ class Recorder:
             self._step_now = None
 
     def _replay(self, k, feed, key, first):
+        """Whether the step is done; if it is not, the turn that has begun for it, if one is open."""
         turn = self.loop.begin(k, key)
         if turn.kind != self.library.TURN_REPLAY:
-            self.loop.cancel()
-            return None
+            if turn.rung == self.library.RUNG_REPLAY and turn.kind not in self._recording:
+                return False, turn
+            self.loop.cancel()  # Some things come before a recording begins
+            return False, None
         feed(k)
         drawn = self._drawn[key]
         if drawn:
             self.random.feed(first)
         if self.loop.end():
-            return None  # Refused: the step is to be launched
+            return False, None  # Refused: the step is to be launched
         self.random.go_to(first + drawn)
-        return turn
+        return True, None
 
-    def _step(self, k, feed, run, key, rewind, first):
+    def _step(self, k, feed, run, key, rewind, first, begun):
         if torch.cuda.current_stream() != self.stream:
             raise RuntimeError("a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's")
         loop, library, random = self.loop, self.library, self.random
@@ -219,7 +222,7 @@ class Recorder:
             random.go_to(first)
             random.settle()
             with self.memory.around():
-                turn = loop.begin(k, key, flags)
+                turn, begun = begun or loop.begin(k, key, flags), None
                 if turn.feed:
                     feed(k)
                 self._step_now = turn.step
