@@ -8,6 +8,7 @@
     loop          steps are launched, recorded, checked and replayed there
     functions     the library calls functions of Python's, and one that raises has failed
     recorder      the same through stepgraph.pytorch, with a stand-in for PyTorch
+    training      parameters, an optimizer, gradients
     recorders     many of them, one after the other
     arena         and with an arena as PyTorch's memory
 """
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import warnings
 
 sys.dont_write_bytecode = True
@@ -391,6 +393,66 @@ def recorder():
     made.close()
 
 
+class Optimizer:
+    """What a recorder looks at in one of PyTorch's: load_state_dict() makes new tensors, as PyTorch's does."""
+
+    def __init__(self, parameter, rate, moment):
+        self.state, self.param_groups = {parameter: {"moment": moment}}, [{"lr": rate, "params": [parameter]}]
+
+    def load_state_dict(self, saved):
+        parameter = self.param_groups[0]["params"][0]
+        self.state = {parameter: dict(saved)}
+        self.param_groups = [{"lr": 0.5, "params": [parameter]}]
+
+
+def training():
+    import fake_torch
+
+    library = stepgraph.Library(path)
+    fake_torch.use(stepgraph.Session(library))
+    from stepgraph.pytorch import Recorder
+
+    torch, session = fake_torch.torch, stepgraph.Session(library)
+    copy = session.symbol("cuMemcpyDtoDAsync", 3020, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p)
+
+    def tensor(*numbers):
+        made = fake_torch.Tensor(fake_torch.new(fake_torch.driver.allocate, ctypes.c_uint64, 512), (len(numbers),), torch.int64)
+        fake_torch.driver.write(made.address, (ctypes.c_int64 * len(numbers))(*numbers), made.nbytes)
+        return made
+
+    made = Recorder(library, flags=library.LOOP_IGNORE_CLOCK)
+    parameter, first, second = tensor(1), tensor(2), tensor(3)
+    parameter.requires_grad = True
+    model = types.SimpleNamespace(named_parameters=lambda: [("weight", parameter)], named_buffers=lambda: [])
+
+    def run(k):
+        """The parameter becomes its moment, and the moment what is fed."""
+        check(optimizer.param_groups[0]["lr"] is rate, f"step {k} has a rate that nobody feeds")
+        moment = optimizer.state[parameter]["moment"]
+        for to, what in ((parameter, moment), (moment, rate)):
+            check(copy(to.address, what.address, 8, made.session.stream) == 0, "a copy was refused")
+
+    def step(k):
+        turn = made.step(k, lambda k: made.feed(rate, k), run)
+        return turn.kind, *(int.from_bytes(made.pins[name][0].read(), "little") for name in ("weight", "weight.moment"))
+
+    with made:
+        rate = made.input("rate", (), torch.int64)
+        optimizer = Optimizer(parameter, rate, first)
+        made.keep_model(model)
+        made.keep_optimizer(optimizer, model)
+        for k in range(10, 30):
+            kind, *values = step(k)
+        check(kind == library.TURN_REPLAY and values == [28, 29], f"{kind}, {values}: {made.report()}")
+        optimizer.load_state_dict({"moment": second})
+        kind, *values = step(30)
+        check(kind == library.TURN_REPLAY and values == [3, 30], f"after a state was loaded: {kind}, {values}")
+        check(optimizer.state[parameter]["moment"] is first and optimizer.param_groups[0]["lr"] is rate, "what was loaded is elsewhere")
+        optimizer.load_state_dict({})
+        refused(RuntimeError, "moment", step, 31)
+    made.close()
+
+
 def recorders():
     """One after the other, with streams of the host's between them: PyTorch has 32 streams, and none of a recorder's may be one of them."""
     import fake_torch
@@ -464,7 +526,7 @@ def arena():
     made.close()
 
 
-{check.__name__: check for check in (current, declarations, prototypes, handles, recording, loop, functions, recorder, recorders, arena)}[what]()
+{check.__name__: check for check in (current, declarations, prototypes, handles, recording, loop, functions, recorder, training, recorders, arena)}[what]()
 for words in wrong:
     print(words)
 sys.exit(1 if wrong else 0)

@@ -20,6 +20,7 @@ def use(session):
     driver.stream = session.symbol("cuStreamCreate", 2000, ctypes.c_void_p, ctypes.c_uint)
     driver.capturing = session.symbol("cuStreamIsCapturing", 10000, ctypes.c_void_p, ctypes.c_void_p)
     driver.synchronize = session.symbol("cuCtxSynchronize", 2000)
+    driver.copy = session.symbol("cuMemcpyDtoD", 3020, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t)
     driver.write = session.symbol("cuMemcpyHtoD", 3020, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)
     session.symbol("cuCtxSetCurrent", 4000, ctypes.c_void_p)(library.get("session_context", session))
     generator.manual_seed(1)
@@ -51,6 +52,7 @@ class Tensor:
     def __init__(self, address, shape, dtype, buffer=None):
         self.address, self.shape, self.dtype, self.is_cuda, self.buffer = address, Size(shape), dtype, buffer is None, buffer
         self.nbytes = self.shape.numel() * dtype.itemsize
+        self.requires_grad, self.grad = False, None
 
     def data_ptr(self):
         return self.address
@@ -59,6 +61,14 @@ class Tensor:
         return True
 
     def contiguous(self):
+        return self
+
+    def copy_(self, other):
+        assert driver.synchronize() == 0 and driver.copy(self.address, other.address, self.nbytes) == 0
+        return self
+
+    def fill_(self, value):
+        assert driver.synchronize() == 0 and driver.write(self.address, int(value).to_bytes(self.nbytes, "little"), self.nbytes) == 0
         return self
 
     def __getitem__(self, index):

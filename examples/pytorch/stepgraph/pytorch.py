@@ -81,6 +81,7 @@ class Recorder:
         self.session = Session(self.library, log=self._hear, device=self.device, stream=self.stream.cuda_stream, **levels)
         self.loop = Loop(self.session, **config)
         self.pins = {}  # By name, with the tensor
+        self._optimizers = []  # Each with its state and its groups
         self.memory.attach(self)
         self.random = Random(self)
         self._outer = contextlib.ExitStack()
@@ -111,11 +112,32 @@ class Recorder:
             self.pin(name, "STATE", tensor)
 
     def keep_optimizer(self, optimizer, model):
-        """The state of an optimizer that has made at least one step, under the names of its parameters."""
+        """
+        The state of an optimizer that has made at least one step, under the names of its parameters.
+
+        A state that optimizer.load_state_dict() has put in its place goes to where this one is before the next step.
+        """
         for name, parameter in model.named_parameters():
             for key, value in optimizer.state.get(parameter, {}).items():
                 if torch.is_tensor(value) and value.is_cuda:
                     self.pin(f"{name}.{key}", "STATE", value)
+        self._optimizers.append([optimizer, optimizer.state, optimizer.param_groups])
+
+    def _take_loaded(self, kept):
+        """load_state_dict() makes all tensors of an optimizer anew, its learning rate too, and graphs know the old ones."""
+        optimizer, state, groups = kept
+        for parameter, values in state.items():
+            loaded = optimizer.state.get(parameter, {})
+            for name, value in values.items():
+                if torch.is_tensor(value):
+                    if name not in loaded:
+                        raise RuntimeError(f"the optimizer's state was replaced by one without {name} for each parameter, and graphs need it")
+                    loaded[name] = value.copy_(loaded[name])
+        for group, before in zip(optimizer.param_groups, groups):
+            for name, value in before.items():
+                if torch.is_tensor(value):
+                    group[name] = value.fill_(group[name])
+        kept[1:] = optimizer.state, optimizer.param_groups
 
     def _made(self, name, role, shape, dtype):
         count = torch.Size(shape).numel()
@@ -183,6 +205,9 @@ class Recorder:
         was before, for a host that has any; without it, a step that leaves memory in the pool to such variables is always launched. Answers
         the turn that did it.
         """
+        for kept in self._optimizers:
+            if kept[0].state is not kept[1]:
+                self._take_loaded(kept)
         first = self.random.offset()
         try:
             done, begun = self._replay(k, feed, key, first) if key in self._replays else (False, None)
