@@ -432,8 +432,19 @@ def training():
         for to, what in ((parameter, moment), (moment, rate)):
             check(copy(to.address, what.address, 8, made.session.stream) == 0, "a copy was refused")
 
-    def step(k):
-        turn = made.step(k, lambda k: made.feed(rate, k), run)
+    def breaks(k):
+        """A step that waits for the device between its gradients and the end."""
+        check(parameter.grad is None, f"step {k} finds a gradient that nobody has computed")
+        run(k)
+        parameter.grad = first
+        captures = ctypes.c_int()
+        fake_torch.driver.capturing(made.stream.cuda_stream, ctypes.byref(captures))
+        if captures.value:
+            raise RuntimeError("not while a stream records")
+        parameter.grad = None
+
+    def step(k, run=run, **options):
+        turn = made.step(k, lambda k: made.feed(rate, k), run, **options)
         return turn.kind, *(int.from_bytes(made.pins[name][0].read(), "little") for name in ("weight", "weight.moment"))
 
     with made:
@@ -448,8 +459,11 @@ def training():
         kind, *values = step(30)
         check(kind == library.TURN_REPLAY and values == [3, 30], f"after a state was loaded: {kind}, {values}")
         check(optimizer.state[parameter]["moment"] is first and optimizer.param_groups[0]["lr"] is rate, "what was loaded is elsewhere")
+        with warnings.catch_warnings(record=True):
+            kinds = [step(k, breaks, key=1)[0] for k in range(31, 37)]
+        check(library.TURN_FALLBACK in kinds, str(kinds))
         optimizer.load_state_dict({})
-        refused(RuntimeError, "moment", step, 31)
+        refused(RuntimeError, "moment", step, 37)
     made.close()
 
 

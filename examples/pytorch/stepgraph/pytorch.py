@@ -292,15 +292,11 @@ class Recorder:
         with it the loop's own recordings will say.
         """
 
-        def enqueue():
-            with self.random.recorded(), self.memory.recorded():
-                run(k)
-
         library, step = self.library, Step(self.session, "trial", ALLOW_ALL)
         self._trying = True
         try:
             with self.memory.around():
-                step.record(enqueue)
+                step.record(lambda: self._run_recorded(k, run))
             stats = step.stats()
             counts = list(stats.nodes[: library.KINDS])
             counts[library.KIND_KERNEL] -= stats.pin_nodes
@@ -311,11 +307,21 @@ class Recorder:
             step.destroy()
             self._trying = False
 
-    def _record(self, turn, k, run):
-        """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
+    def _run_recorded(self, k, run):
+        """What is recorded. Gradients of one that breaks off, which nobody has computed, are not there for the next try to add to."""
+        before = [(tensor, tensor.grad) for _, tensor in self.pins.values() if tensor.requires_grad]
         try:
             with self.random.recorded(), self.memory.recorded():
                 run(k)
+        except BaseException:
+            for tensor, gradient in before:
+                tensor.grad = gradient
+            raise
+
+    def _record(self, turn, k, run):
+        """An exception here is not the end: the step is launched then, and raises again if it is the step that is wrong."""
+        try:
+            self._run_recorded(k, run)
         except Exception as error:
             self.library.call("step_report", turn.step, b"a call of the host", UNKNOWN_ERROR)
             warnings.warn(f"step {k} was not recorded: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=4)
