@@ -191,6 +191,15 @@ def recording():
     again = stepgraph.Step(session, "again", library.STEP_ALLOW_UNREGISTERED)
     refused(RuntimeError, "half a step", again.record, half)
     refused(stepgraph.Error, "it has no graph", again.replay)
+
+    def interrupted():
+        check(fill(one, 9, 1024, stream) == 0, "a set was refused")
+        raise KeyboardInterrupt
+
+    try:
+        refused(KeyboardInterrupt, "", again.record, interrupted)
+    except RuntimeError as error:
+        check(False, f"an interrupt has become an error: {error}")
     again.record(lambda: check(fill(one, 9, 1024, stream) == 0, "a set was refused"))
     again.replay()
     session.close()  # Lets the context go, and its memory with it
