@@ -14,6 +14,7 @@
 """
 import array
 import ctypes
+import gc
 import os
 import pathlib
 import re
@@ -132,6 +133,12 @@ def handles():
     refused(stepgraph.Error, "NULL", step.replay)
     session.close()
     session.close()
+    step.destroy()
+    for make in (lambda session: stepgraph.Pin(session, "pin", library.ROLE_STATE, 8), lambda session: stepgraph.Arena(session, "arena", 4096), stepgraph.Loop):
+        kept = make(stepgraph.Session(library, log=lambda level, line: None))
+        gc.collect()
+        check(isinstance(getattr(kept, "session", None), stepgraph.Session), f"the log of a session is gone before its {type(kept).__name__}")
+        kept.session.close()
     for call, *arguments in ((session.wait,), (weight.read,), (loop.begin, 0), (loop.stats,)):
         refused(stepgraph.Error, "NULL", call, *arguments)
 

@@ -132,10 +132,10 @@ class Library:
 
 
 class Handle:
-    """An object of the library's, to be given to calls as it is."""
+    """An object of the library's, to be given to calls as it is. session: what it belongs to, whose functions the library may call."""
 
-    def __init__(self, library, handle):
-        self.library, self._as_parameter_ = library, handle
+    def __init__(self, library, handle, session=None):
+        self.library, self._as_parameter_, self.session = library, handle, session
 
     def gone(self):
         """From now on it is NULL, which calls refuse."""
@@ -223,7 +223,7 @@ class Pin(Handle):
     def __init__(self, session, name, role, extent, address=0, type=0):
         library = session.library
         config = library.new("pin_config", name=name, role=role, bytes=extent, address=address, type=type)
-        super().__init__(library, library.made("pin_create", session, ctypes.byref(config)))
+        super().__init__(library, library.made("pin_create", session, ctypes.byref(config)), session)
         self.name, self.bytes = name, extent
         self.address = library.get("pin_address", self)
         self._feed = library.entry.stepgraph_pin_feed
@@ -257,7 +257,7 @@ class Arena(Handle):
     def __init__(self, session, name, extent, quarantine=0):
         library = session.library
         config = library.new("arena_config", name=name, bytes=extent, quarantine_bytes=quarantine)
-        super().__init__(library, library.made("arena_create", session, ctypes.byref(config)))
+        super().__init__(library, library.made("arena_create", session, ctypes.byref(config)), session)
         session.arenas.append(self)
 
     def allocate(self, extent):
@@ -272,9 +272,9 @@ class Arena(Handle):
 class Step(Handle):
     def __init__(self, session, name, flags):
         library = session.library
-        self.session, self.name, self.end_us = session, name, 0.0
+        self.name, self.end_us = name, 0.0
         config = library.new("step_config", name=name, flags=flags)
-        super().__init__(library, library.made("step_begin", session, ctypes.byref(config)))
+        super().__init__(library, library.made("step_begin", session, ctypes.byref(config)), session)
         session.steps.append(self)
 
     def record(self, enqueue):
@@ -305,9 +305,10 @@ class Step(Handle):
         self.library.call("step_replay", self)
 
     def destroy(self):
-        self.library.get("step_destroy", self)
-        self.session.steps.remove(self)
-        self.gone()
+        if self in self.session.steps:  # Not gone with it
+            self.library.get("step_destroy", self)
+            self.session.steps.remove(self)
+            self.gone()
 
     def stats(self):
         return self.library.filled("step_get_stats", "step_stats", self)
@@ -369,7 +370,7 @@ class Loop(Handle):
     def __init__(self, session, **config):
         library = session.library
         self.config = library.new("loop_config", **config)
-        super().__init__(library, library.made("loop_create", session, ctypes.byref(self.config)))
+        super().__init__(library, library.made("loop_create", session, ctypes.byref(self.config)), session)
         self.turn = library.new("turn")
         self._turn = ctypes.byref(self.turn)
         self._begin, self._end = library.entry.stepgraph_loop_begin, library.entry.stepgraph_loop_end
