@@ -401,11 +401,22 @@ def recorder():
         said.clear()
         check({step(k, key=1) for k in range(42, 50)} <= {library.TURN_WARMUP, library.TURN_FRESH}, "a step that keeps memory is recorded")
         check(sum("keeps" in line and "rewind()" in line for line in said) == 1, str(said))
-    try:
-        made.step(50, feed, run, key=2)
-        check(False, "a step outside of the recorder")
-    except RuntimeError as error:
-        check("with recorder" in str(error), str(error))
+        del faults["keep"]
+        for block in kept:
+            block["state"] = "inactive"
+        check([step(k, key=2) for k in range(50, 70)][-1] == library.TURN_REPLAY, made.report())
+        with made:
+            step(70, key=2)
+        check(step(71, key=3) == library.TURN_WARMUP, "a recorder that was entered twice is left once")
+        refused(RuntimeError, "within another", made.step, 72, feed, lambda k: made.step(k, feed, run))
+        step(72)
+    check(generator.get_offset() == 100 + 12 * 73, f"outside of the recorder the generator is at {generator.get_offset()}")
+    for call, *arguments in ((made.step, 73, feed, run, 2), (made.step, 73, feed, run, 4), (made.launch, feed, run)):
+        refused(RuntimeError, "with recorder", call, *arguments)
+    generator.set_offset(500)
+    with made:
+        made.step(73, feed, run, key=2)
+        check(int.from_bytes(drawn.read(), "little") == 500, f"a generator that was set outside is not gone on with, but {drawn.read()}")
     made.close()
 
 

@@ -56,6 +56,7 @@ NUMBERS = {
     torch.uint8: ctypes.c_uint8,
 }
 UNKNOWN_ERROR = 999  # Of the driver: what a step is told that the host itself broke
+OUTSIDE = "a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's"
 
 
 def warn(level, line):
@@ -84,7 +85,7 @@ class Recorder:
         self._optimizers = []  # Each with its state and its groups
         self.memory.attach(self)
         self.random = Random(self)
-        self._outer = contextlib.ExitStack()
+        self._entered, self._taking = [], False  # What each `with` is to put back; whether a step is being taken
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of,
         self._keeping = set()  # and whose steps leave what they allocate to variables of the host
         self._drawn, self._launches = {}, {}  # By key: how far a step takes the generator; its launches by kind
@@ -191,6 +192,8 @@ class Recorder:
 
     def launch(self, feed, run, k=0):
         """A step as always: the first one, which makes what lives from then on, such as the optimizer's state. It is given back what it leaves unused."""
+        if torch.cuda.current_stream() != self.stream:
+            raise RuntimeError(OUTSIDE)
         feed(k)
         self.library.call("session_flush", self.session)
         run(k)
@@ -205,10 +208,15 @@ class Recorder:
         was before, for a host that has any; without it, a step that leaves memory in the pool to such variables is always launched. Answers
         the turn that did it.
         """
+        if not self._entered:
+            raise RuntimeError(OUTSIDE)
+        if self._taking:
+            raise RuntimeError(f"step {k} is taken within another one")
         for kept in self._optimizers:
             if kept[0].state is not kept[1]:
                 self._take_loaded(kept)
         first = self.random.offset()
+        self._taking = True
         try:
             done, begun = self._replay(k, feed, key, first) if key in self._replays else (False, None)
             return self.loop.turn if done else self._step(k, feed, run, key, rewind, first, begun)
@@ -216,7 +224,7 @@ class Recorder:
             self.loop.cancel()
             raise
         finally:
-            self._step_now = None
+            self._step_now, self._taking = None, False
 
     def _replay(self, k, feed, key, first):
         """Whether the step is done; if it is not, the turn that has begun for it, if one is open."""
@@ -237,7 +245,7 @@ class Recorder:
 
     def _step(self, k, feed, run, key, rewind, first, begun):
         if torch.cuda.current_stream() != self.stream:
-            raise RuntimeError("a step is taken inside `with recorder:`, where PyTorch's current stream is the recorder's")
+            raise RuntimeError(OUTSIDE)
         loop, library, random = self.loop, self.library, self.random
         self._prepare(k, run, key, rewind)
         flags = library.TURN_LAUNCH if key in self._launched else 0
@@ -344,13 +352,15 @@ class Recorder:
     def __enter__(self):
         before = torch.cuda.current_stream()
         self.stream.wait_stream(before)
-        self._outer.enter_context(torch.cuda.stream(self.stream))
-        self._outer.callback(before.wait_stream, self.stream)
-        self._outer.enter_context(self.random.current())
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.cuda.stream(self.stream))
+            stack.callback(before.wait_stream, self.stream)
+            stack.enter_context(self.random.in_place())
+            self._entered.append(stack.pop_all())
         return self
 
     def __exit__(self, *raised):
-        self._outer.close()
+        self._entered.pop().close()
 
     def close(self):
         """Frees graphs and pins. Tensors that input() and output() made are gone with it."""
@@ -396,7 +406,6 @@ class Random:
         if len(blocks) == 2:
             self._find(blocks)
         self.searched = True
-        self.generator.set_state(self.default.get_state())
 
     def _find(self, blocks):
         """Which of the two is the seed: a recording of PyTorch's begins by filling them."""
@@ -419,6 +428,16 @@ class Random:
             yield
         finally:
             self.default.graphsafe_set_state(before)
+
+    @contextlib.contextmanager
+    def in_place(self):
+        """The same, and it goes on with the numbers of the default one, which goes on with those of this one afterwards."""
+        self.generator.set_state(self.default.get_state())
+        try:
+            with self.current():
+                yield
+        finally:
+            self.default.set_state(self.generator.get_state())
 
     @contextlib.contextmanager
     def recorded(self):
