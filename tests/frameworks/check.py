@@ -373,6 +373,8 @@ def recorder():
             except ValueError as error:
                 check("row" in str(error), str(error))
 
+        refused(ValueError, "number", made.feed, number, 1 << 63)
+
         kinds = [step(k) for k in range(40)]
         check(kinds.count(library.TURN_CHECK) > made.loop.config.check_steps and kinds[-1] == library.TURN_REPLAY, str(kinds))
         check(made.loop.stats().cancelled == 0, f"{made.loop.stats().cancelled} turns were begun twice")

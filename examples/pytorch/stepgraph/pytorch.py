@@ -167,6 +167,8 @@ class Recorder:
             if tensor.dtype not in NUMBERS:
                 raise ValueError(f"{tensor.pin.name} is of {tensor.dtype}, and takes a tensor, not a number")
             number = NUMBERS[tensor.dtype](value)
+            if isinstance(number.value, int) and number.value != value:
+                raise ValueError(f"{tensor.pin.name} is of {tensor.dtype}, which cannot hold {value}")
             if tensor.pin.bytes != ctypes.sizeof(number):
                 raise ValueError(f"{tensor.pin.name} has more than one element")
             return tensor.pin.feed(ctypes.byref(number), tensor.pin.bytes)
