@@ -145,7 +145,7 @@ class Recorder:
         if dtype not in CODES:
             raise ValueError(f"{name}: tensors over pins are of {', '.join(map(str, CODES))}, not of {dtype}")
         pin = Pin(self.session, name, role, count * dtype.itemsize, type=getattr(self.library, "TYPE_" + TYPES[dtype]))
-        tensor = torch.as_tensor(_Memory(pin.address, shape, CODES[dtype]), device="cuda")
+        tensor = torch.as_tensor(_Memory(pin.address, shape, CODES[dtype]), device=f"cuda:{self.device}")
         if tensor.dtype != dtype:
             tensor = tensor.view(dtype)
         self.pins[name] = pin, tensor
