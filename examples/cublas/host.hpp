@@ -212,7 +212,7 @@ class Kernels
 class Loop
 {
   public:
-    Loop(const Session &session, const stepgraph_loop_config &config)
+    Loop(stepgraph_session *session, const stepgraph_loop_config &config)
     {
         check(stepgraph_loop_create(session, &config, &loop_));
     }
@@ -227,17 +227,22 @@ class Loop
     {
         return loop_;
     }
-    /* Step k, however the loop wants it done. Answers the kind of the turn that did it. */
+    /* Step k, however the loop wants it done. Answers the kind of the turn that did it. What is thrown gives the turn up. */
     template <class Feed, class Run> uint32_t step(uint64_t k, Feed feed, Run run)
     {
-        do {
-            check(stepgraph_loop_begin(loop_, k, &turn_));
-            if (turn_.feed)
-                feed(k);
-            if (turn_.run)
-                enqueue(k, run);
-            check(stepgraph_loop_end(loop_, &turn_));
-        } while (turn_.again);
+        try {
+            do {
+                check(stepgraph_loop_begin(loop_, k, &turn_));
+                if (turn_.feed)
+                    feed(k);
+                if (turn_.run)
+                    enqueue(k, run);
+                check(stepgraph_loop_end(loop_, &turn_));
+            } while (turn_.again);
+        } catch (...) {
+            (void)stepgraph_loop_cancel(loop_);
+            throw;
+        }
         return turn_.kind;
     }
     stepgraph_loop_stats stats() const
