@@ -57,17 +57,29 @@ int number(const char *name, int least, int most)
 }
 
 /* What launchers call the rank, the number of ranks and the rank on this machine; and what shows that there is one machine only:
- * so many of the ranks are here, or that many machines. torchrun sets MASTER_ADDR itself. */
+ * so many of the ranks are here, or that many machines. torchrun sets MASTER_ADDR itself. And what tells its jobs apart: mpirun
+ * under Slurm starts the ranks of other machines as a step, and those of its own machine not. */
 struct Launcher {
-    const char *name, *rank, *ranks, *local, *here, *machines;
+    const char *name, *rank, *ranks, *local, *here, *machines, *job[2];
 };
 
 const Launcher launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr, nullptr},
-    {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
-    {"mpiexec (MPICH)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_NUM_NODES"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr, nullptr, {"TORCHELASTIC_RUN_ID"}},
+    {"mpirun (Open MPI)",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     nullptr,
+     {}},
+    {"mpiexec (MPICH)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, {}},
+    {"srun",
+     "SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     "SLURM_LOCALID",
+     nullptr,
+     "SLURM_STEP_NUM_NODES",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 uint64_t hash(uint64_t state, const char *text)
@@ -112,8 +124,9 @@ Place find_place()
     if (variable("TORCHELASTIC_USE_AGENT_STORE") != nullptr && strcmp(variable("TORCHELASTIC_USE_AGENT_STORE"), "True") == 0)
         place.port++;
     place.job = 0xcbf29ce484222325u;
-    for (const char *name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"})
-        place.job = hash(place.job, variable(name));
+    for (const char *name : found->job)
+        if (name != nullptr)
+            place.job = hash(place.job, variable(name));
     return place;
 }
 

@@ -128,6 +128,10 @@ def ranks():
     jobs = [start([2], LAUNCHERS["torchrun"](rank, 2), MASTER_PORT=(port := free_port()) if rank == 0 else port, TORCHELASTIC_RUN_ID=rank) for rank in (0, 1)]
     result("a rank of another job is not let in", unlike(ended(jobs, 30), [1, 1], "rank 1 did not come"))
 
+    port = free_port()
+    apart = [start([5], LAUNCHERS["Open MPI"](rank, 2), MASTER_PORT=port, SLURM_JOB_ID=7, **({"SLURM_STEP_ID": 0} if rank else {})) for rank in (0, 1)]
+    result("mpirun under Slurm, which starts ranks elsewhere as a step", unlike(ended(apart, 30), [0, 0], "all right"))
+
     def stranger(port):
         until = time.monotonic() + 5
         while time.monotonic() < until:
