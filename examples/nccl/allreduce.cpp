@@ -6,7 +6,7 @@
  * Three things are special about a collective in a graph:
  *
  * 1. All ranks do a step the same way, or they wait for each other forever. The loop's agree callback sees to it; see agree().
- * 2. NCCL's own memory is in the graph. The audit names it, and it becomes a CONST pin; see NcclMemory.
+ * 2. NCCL's own memory is in the graph. The audit names it, and it becomes LIBRARY pins; see NcclMemory.
  * 3. Graphs go before communicators: ncclCommDestroy() waits until no graph refers to the communicator. Here the order of
  * declarations in train() sees to it, since what is declared last is destroyed first.
  *
@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 
 #include <unistd.h>
@@ -134,30 +135,25 @@ class NcclMemory
     template <class Enqueue> NcclMemory(const host::Session &session, Enqueue enqueue)
     {
         stepgraph_step_config config = STEPGRAPH_STEP_CONFIG_INIT;
-        stepgraph_step *step = nullptr;
-        stepgraph_audit *audit = nullptr;
+        stepgraph_step *begun = nullptr;
+        stepgraph_audit *read = nullptr;
         stepgraph_finding finding = STEPGRAPH_FINDING_INIT;
         auto range = session.call<int(uint64_t *, size_t *, uint64_t)>("cuMemGetAddressRange", 3020);
 
         config.name = "looking for NCCL's memory";
         config.flags = STEPGRAPH_STEP_ALLOW_UNREGISTERED | STEPGRAPH_STEP_ALLOW_HOST_FUNCTIONS;
-        host::check(stepgraph_step_begin(session, &config, &step));
-        stepgraph_status status = stepgraph_step_prepare(step);
-        if (status == STEPGRAPH_OK)
-            status = stepgraph_step_capture(step);
-        if (status == STEPGRAPH_OK) {
-            enqueue(step);
-            status = stepgraph_step_end(step);
-        }
-        if (status == STEPGRAPH_OK)
-            status = stepgraph_audit_step(step, &audit);
-        std::string words = host::last_words();
-        stepgraph_step_destroy(step);
-        if (status != STEPGRAPH_OK)
-            throw host::Failure(words);
+        host::check(stepgraph_step_begin(session, &config, &begun));
+        std::unique_ptr<stepgraph_step, void (*)(stepgraph_step *)> step(begun, stepgraph_step_destroy);
+        host::check(stepgraph_step_prepare(begun));
+        host::check(stepgraph_step_capture(begun));
+        enqueue(begun);
+        host::check(stepgraph_step_end(begun));
+        host::check(stepgraph_audit_step(begun, &read));
+        std::unique_ptr<stepgraph_audit, void (*)(stepgraph_audit *)> audit(read, stepgraph_audit_destroy);
+        step.reset();
 
         std::vector<std::pair<uint64_t, size_t>> found;
-        for (uint32_t i = 0; stepgraph_audit_get(audit, i, &finding) == STEPGRAPH_OK; i++) {
+        for (uint32_t i = 0; stepgraph_audit_get(read, i, &finding) == STEPGRAPH_OK; i++) {
             uint64_t start = 0;
             size_t bytes = 0;
             if (finding.kind != STEPGRAPH_FINDING_UNREGISTERED || strncmp(finding.node_name, "nccl", 4) != 0)
@@ -165,7 +161,6 @@ class NcclMemory
             if (range(&start, &bytes, finding.before) == 0)
                 found.emplace_back(start, bytes);
         }
-        stepgraph_audit_destroy(audit);
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         for (const auto &[start, bytes] : found)
