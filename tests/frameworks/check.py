@@ -13,6 +13,7 @@
     arena         and with an arena as PyTorch's memory
 """
 import array
+import copy
 import ctypes
 import gc
 import os
@@ -365,7 +366,7 @@ def recorder():
         made.feed(number, 7)
         made.feed(row, fake_torch.on_cpu([1, 2, 3, 4]))
         made.launch(lambda k: None, lambda k: None)
-        check(number.pin.read() == (7).to_bytes(8, "little") and row.pin.read()[8:16] == (2).to_bytes(8, "little"), "what was fed is not there")
+        check(made.pins["number"][0].read() == (7).to_bytes(8, "little") and made.pins["row"][0].read()[8:16] == (2).to_bytes(8, "little"), "what was fed is not there")
         for value in (7, fake_torch.on_cpu([1]), torch.ones(4, device="cuda", dtype=torch.int64)):
             try:
                 made.feed(row, value)
@@ -442,7 +443,7 @@ def training():
     from stepgraph.pytorch import Recorder
 
     torch, session = fake_torch.torch, stepgraph.Session(library)
-    copy = session.symbol("cuMemcpyDtoDAsync", 3020, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p)
+    enqueue = session.symbol("cuMemcpyDtoDAsync", 3020, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p)
 
     def tensor(*numbers):
         made = fake_torch.Tensor(fake_torch.new(fake_torch.driver.allocate, ctypes.c_uint64, 512), (len(numbers),), torch.int64)
@@ -459,7 +460,7 @@ def training():
         check(optimizer.param_groups[0]["lr"] is rate, f"step {k} has a rate that nobody feeds")
         moment = optimizer.state[parameter]["moment"]
         for to, what in ((parameter, moment), (moment, rate)):
-            check(copy(to.address, what.address, 8, made.session.stream) == 0, "a copy was refused")
+            check(enqueue(to.address, what.address, 8, made.session.stream) == 0, "a copy was refused")
 
     def breaks(k):
         """A step that waits for the device between its gradients and the end."""
@@ -481,6 +482,7 @@ def training():
         optimizer = Optimizer(parameter, rate, first)
         made.keep_model(model)
         made.keep_optimizer(optimizer, model)
+        copy.deepcopy(optimizer.param_groups[0]["lr"])  # As load_state_dict() does; and torch.save() takes all attributes of a tensor along
         for k in range(10, 30):
             kind, *values = step(k)
         check(kind == library.TURN_REPLAY and values == [28, 29], f"{kind}, {values}: {made.report()}")

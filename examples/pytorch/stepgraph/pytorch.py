@@ -82,6 +82,7 @@ class Recorder:
         self.session = Session(self.library, log=self._hear, device=self.device, stream=self.stream.cuda_stream, **levels)
         self.loop = Loop(self.session, **config)
         self.pins = {}  # By name, with the tensor
+        self._under = {}  # The pins of tensors that are made over them; an attribute of a tensor would be saved with it
         self._optimizers = []  # Each with its state and its groups
         self.memory.attach(self)
         self.random = Random(self)
@@ -149,7 +150,7 @@ class Recorder:
         if tensor.dtype != dtype:
             tensor = tensor.view(dtype)
         self.pins[name] = pin, tensor
-        tensor.pin = pin
+        self._under[tensor] = pin
         return tensor
 
     def input(self, name, shape, dtype):
@@ -163,19 +164,20 @@ class Recorder:
 
     def feed(self, tensor, value):
         """The next value of an input: a CPU tensor of the same form, or a number for one element. It is copied before this returns."""
+        pin = self._under[tensor]
         if not torch.is_tensor(value):
             if tensor.dtype not in NUMBERS:
-                raise ValueError(f"{tensor.pin.name} is of {tensor.dtype}, and takes a tensor, not a number")
+                raise ValueError(f"{pin.name} is of {tensor.dtype}, and takes a tensor, not a number")
             number = NUMBERS[tensor.dtype](value)
             if isinstance(number.value, int) and number.value != value:
-                raise ValueError(f"{tensor.pin.name} is of {tensor.dtype}, which cannot hold {value}")
-            if tensor.pin.bytes != ctypes.sizeof(number):
-                raise ValueError(f"{tensor.pin.name} has more than one element")
-            return tensor.pin.feed(ctypes.byref(number), tensor.pin.bytes)
+                raise ValueError(f"{pin.name} is of {tensor.dtype}, which cannot hold {value}")
+            if pin.bytes != ctypes.sizeof(number):
+                raise ValueError(f"{pin.name} has more than one element")
+            return pin.feed(ctypes.byref(number), pin.bytes)
         if value.dtype != tensor.dtype or value.shape != tensor.shape or value.is_cuda:
-            raise ValueError(f"{tensor.pin.name} takes {tuple(tensor.shape)} {tensor.dtype} on the CPU, not {tuple(value.shape)} {value.dtype}")
+            raise ValueError(f"{pin.name} takes {tuple(tensor.shape)} {tensor.dtype} on the CPU, not {tuple(value.shape)} {value.dtype}")
         value = value.contiguous()
-        tensor.pin.feed(value.data_ptr(), value.nbytes)
+        pin.feed(value.data_ptr(), value.nbytes)
 
     def commit(self, fresh):
         """
