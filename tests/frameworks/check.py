@@ -450,7 +450,16 @@ def training():
         fake_torch.driver.write(made.address, (ctypes.c_int64 * len(numbers))(*numbers), made.nbytes)
         return made
 
+    def sessions():
+        return sum(isinstance(known, stepgraph.Session) and known._as_parameter_ is not None for known in gc.get_objects())
+
     made = Recorder(library, flags=library.LOOP_IGNORE_CLOCK)
+    before = sessions()
+    try:
+        Recorder(library, chek_every=50)
+        check(False, "an option that there is not")
+    except TypeError as error:
+        check("chek_every" in str(error) and sessions() == before, f"{error}: {sessions()} sessions are open, and before {before} were")
     parameter, first, second = tensor(1), tensor(2), tensor(3)
     parameter.requires_grad = True
     model = types.SimpleNamespace(named_parameters=lambda: [("weight", parameter)], named_buffers=lambda: [])

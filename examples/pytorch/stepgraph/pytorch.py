@@ -80,12 +80,15 @@ class Recorder:
         levels = {} if log_level is None else {"log_level": log_level}
         self._log, self._trying = log or warn, False
         self.session = Session(self.library, log=self._hear, device=self.device, stream=self.stream.cuda_stream, **levels)
-        self.loop = Loop(self.session, **config)
         self.pins = {}  # By name, with the tensor
         self._under = {}  # The pins of tensors that are made over them; an attribute of a tensor would be saved with it
         self._optimizers = []  # Each with its state and its groups
-        self.memory.attach(self)
-        self.random = Random(self)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.session.close)
+            self.loop = Loop(self.session, **config)
+            self.memory.attach(self)
+            self.random = Random(self)
+            undo.pop_all()
         self._entered, self._taking = [], False  # What each `with` is to put back; whether a step is being taken
         self._replays, self._launched, self._told = set(), set(), set()  # Keys that are replayed, always launched, warned of,
         self._keeping = set()  # and whose steps leave what they allocate to variables of the host
