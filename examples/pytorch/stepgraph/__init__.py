@@ -81,7 +81,7 @@ class Library:
 
     @staticmethod
     def new(struct, /, **fields):
-        """A struct with its size set. Strings and functions that it refers to live as long as it does."""
+        """A struct with its size set. Strings, functions and structs that it refers to live as long as it does."""
         record = STRUCTS[struct]()
         record.size = ctypes.sizeof(record)
         record.alive = []
@@ -94,6 +94,9 @@ class Library:
             elif callable(value):
                 record.alive.append(_function(abi.FUNCTIONS[f"{struct}.{name}"], value))
                 value = ctypes.cast(record.alive[-1], ctypes.c_void_p)
+            elif isinstance(value, ctypes.Structure):
+                record.alive.append(value)
+                value = ctypes.addressof(value)
             setattr(record, name, value)
         return record
 
