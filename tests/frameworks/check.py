@@ -435,7 +435,7 @@ class Optimizer:
     def load_state_dict(self, saved):
         parameter = self.param_groups[0]["params"][0]
         self.state = {parameter: dict(saved)}
-        self.param_groups = [{"lr": 0.5, "params": [parameter]}]
+        self.param_groups = [{"lr": 0.5, "params": [parameter]}]  # Saved before there was a scheduler, which adds to groups
 
 
 def training():
@@ -494,6 +494,7 @@ def training():
         optimizer = Optimizer(parameter, rate, first)
         made.keep_model(model)
         made.keep_optimizer(optimizer, model)
+        optimizer.param_groups[0]["initial_lr"] = tensor(1)
         copy.deepcopy(optimizer.param_groups[0]["lr"])  # As load_state_dict() does; and torch.save() takes all attributes of a tensor along
         for k in range(10, 30):
             kind, *values = step(k)

@@ -140,7 +140,7 @@ class Recorder:
                     loaded[name] = value.copy_(loaded[name])
         for group, before in zip(optimizer.param_groups, groups):
             for name, value in before.items():
-                if torch.is_tensor(value):
+                if torch.is_tensor(value) and name in group:
                     group[name] = value.fill_(group[name])
         kept[1:] = optimizer.state, optimizer.param_groups
 
