@@ -25,6 +25,7 @@ import tempfile
 import threading
 import types
 import warnings
+import weakref
 
 sys.dont_write_bytecode = True
 import cases  # noqa: E402, F401: puts the package on the path
@@ -202,6 +203,18 @@ def recording():
     again = stepgraph.Step(session, "again", library.STEP_ALLOW_UNREGISTERED)
     refused(RuntimeError, "half a step", again.record, half)
     refused(stepgraph.Error, "it has no graph", again.replay)
+
+    alive = []
+
+    def holds():
+        activation = set()
+        alive.append(weakref.ref(activation))
+        raise ValueError("half a step")
+
+    gc.disable()
+    refused(RuntimeError, "half a step", again.record, holds)
+    check(alive[0]() is None, "what half a step held is still there")
+    gc.enable()
 
     def interrupted():
         check(fill(one, 9, 1024, stream) == 0, "a set was refused")
@@ -477,6 +490,9 @@ def training():
     def breaks(k):
         """A step that waits for the device between its gradients and the end."""
         check(parameter.grad is None, f"step {k} finds a gradient that nobody has computed")
+        check(all(activation() is None for activation in alive), f"step {k} finds memory that a broken recording has not given back")
+        activation = set()
+        alive.append(weakref.ref(activation))
         run(k)
         parameter.grad = first
         captures = ctypes.c_int()
@@ -503,8 +519,11 @@ def training():
         kind, *values = step(30)
         check(kind == library.TURN_REPLAY and values == [3, 30], f"after a state was loaded: {kind}, {values}")
         check(optimizer.state[parameter]["moment"] is first and optimizer.param_groups[0]["lr"] is rate, "what was loaded is elsewhere")
+        alive = []
+        gc.disable()
         with warnings.catch_warnings(record=True):
             kinds = [step(k, breaks, key=1)[0] for k in range(31, 37)]
+        gc.enable()
         check(library.TURN_FALLBACK in kinds, str(kinds))
         optimizer.load_state_dict({})
         refused(RuntimeError, "moment", step, 37)

@@ -295,10 +295,13 @@ class Step(Handle):
         words = library.last_words()
         if failure is not None:
             library.get("step_reset", self)  # Half a step is not to be replayed.
-            if not isinstance(failure, Exception):  # An interrupt, and no fault of the step
-                raise failure
             broke = f"; the library says: {words}" if status == library.ERR_CAPTURE else ""
-            raise RuntimeError(f"step {self.name!r} was not recorded to its end: {type(failure).__name__}: {failure}{broke}") from failure
+            try:
+                if not isinstance(failure, Exception):  # An interrupt, and no fault of the step
+                    raise failure
+                raise RuntimeError(f"step {self.name!r} was not recorded to its end: {type(failure).__name__}: {failure}{broke}") from failure
+            finally:
+                del failure  # It knows this call, which would keep it, and with it all that the step held
         if status == library.ERR_REFUSED:
             words = self.audit().text
         if status != 0:
