@@ -93,7 +93,6 @@ class Mlp
 
     size_t add_parameter(const std::string &name, int rows, int columns, size_t offset);
     void make_batches(uint64_t seed, int rank, int ranks);
-    void write_parameters();
     uint64_t z(int layer) const;
     uint64_t a(int layer) const;
     int rows(int layer) const;

@@ -306,7 +306,6 @@ class Recorder:
         Record the step and throw it away, to see how many launches of each kind it makes: PyTorch has no place where all of them pass. What is wrong
         with it the loop's own recordings will say.
         """
-
         library, step = self.library, Step(self.session, "trial", ALLOW_ALL)
         self._trying = True
         try:
