@@ -525,8 +525,17 @@ def training():
             kinds = [step(k, breaks, key=1)[0] for k in range(31, 37)]
         gc.enable()
         check(library.TURN_FALLBACK in kinds, str(kinds))
+        prepared, prepare = [], made.memory.prepare
+        made.memory.prepare = lambda: prepared.append(1) or prepare()
+        for k in range(37, 47):
+            step(k, breaks if k % 2 else run, key=k % 2)
+        check(not prepared, f"steps that are decided by turns are prepared {len(prepared)} times")
+        made.loop.drop(1, "a test")
+        step(47)
+        step(48, run, key=1)
+        check(len(prepared) == 1, f"a step whose graph was dropped is prepared {len(prepared)} times")
         optimizer.load_state_dict({})
-        refused(RuntimeError, "moment", step, 37)
+        refused(RuntimeError, "moment", step, 49)
     made.close()
 
 

@@ -379,6 +379,7 @@ class Loop(Handle):
         super().__init__(library, library.made("loop_create", session, ctypes.byref(self.config)), session)
         self.turn = library.new("turn")
         self._turn = ctypes.byref(self.turn)
+        self.rungs = {}  # By key, for a host that notes them: how its steps were done when that was last looked at
         self._begin, self._end = library.entry.stepgraph_loop_begin, library.entry.stepgraph_loop_end
         session.loops.append(self)
 
@@ -403,6 +404,7 @@ class Loop(Handle):
         """Forget the graph of a key and what was decided against it; it is recorded anew."""
         self.library.call("loop_drop", self, key, why and why.encode())
         self.turn.rung = self.library.RUNG_NONE
+        self.rungs.clear()
 
     def stats(self):
         return self.library.filled("loop_get_stats", "loop_stats", self)

@@ -237,6 +237,7 @@ class Recorder:
         """Whether the step is done; if it is not, the turn that has begun for it, if one is open."""
         turn = self.loop.begin(k, key)
         if turn.kind != self.library.TURN_REPLAY:
+            self.loop.rungs[key] = turn.rung
             if turn.rung == self.library.RUNG_REPLAY and turn.kind not in self._recording:
                 return False, turn
             self.loop.cancel()  # Some things come before a recording begins
@@ -276,13 +277,14 @@ class Recorder:
                 again = loop.end()
             if again and turn.run and rewind is not None:
                 rewind(k)
+        loop.rungs[key] = turn.rung
         (self._replays.add if turn.rung == library.RUNG_REPLAY else self._replays.discard)(key)
         random.go_to(first + self._drawn.get(key, 0))
         return turn
 
     def _prepare(self, k, run, key, rewind):
         """What the steps of a key will need, while they are not replayed yet."""
-        if key in self._launched or (self.loop.turn.rung != self.library.RUNG_NONE and self.loop.turn.key == key):
+        if key in self._launched or self.loop.rungs.get(key, self.library.RUNG_NONE) != self.library.RUNG_NONE:
             return
         gc.collect()
         kept = self.memory.prepare()
