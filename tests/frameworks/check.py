@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import warnings
 import weakref
@@ -575,6 +576,20 @@ def arena():
     backward.join()
     check(blocks[0] is not None, "no block in a thread without a current context")
     free(blocks[0], 100, 0, None)
+
+    def interrupted(size):
+        memory._from_driver = from_driver
+        raise KeyboardInterrupt
+
+    from_driver, memory._from_driver, block = memory._from_driver, interrupted, None
+    try:
+        block = allocate(5000, 0, None)
+        time.sleep(5)
+        check(False, "an interrupt was lost")
+    except KeyboardInterrupt:
+        pass
+    check(block is not None, "PyTorch goes on without memory")
+    free(block, 5000, 0, None)
     made = Recorder(library, memory=memory, flags=library.LOOP_IGNORE_CLOCK)
     trainer, used, kept, asked = Trainer(made.session), {True: set(), False: set()}, [], set()
 

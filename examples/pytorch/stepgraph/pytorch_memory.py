@@ -4,10 +4,12 @@
     ArenaMemory   an arena of the library's, which then knows each block: for graphs that are to be relaxed. It takes the place of PyTorch's allocator in
                   the whole process, and is made before PyTorch has used the card
 """
+import _thread
 import contextlib
 import ctypes
 import gc
 import sys
+import threading
 
 import torch
 
@@ -146,6 +148,19 @@ ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctyp
 FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
 
 
+def not_interrupted(function):
+    """For PyTorch, which would go on with a null pointer: an interrupt comes a little later."""
+
+    def called(*given):
+        try:
+            return function(*given)
+        except KeyboardInterrupt:
+            threading.Timer(0.01, _thread.interrupt_main).start()
+            return function(*given)
+
+    return called
+
+
 class ArenaMemory:
     """
     quarantine: bytes that are freed in a recording before a block is handed out again. What decides how much of a graph may run side by side.
@@ -165,7 +180,7 @@ class ArenaMemory:
         self.live, self.unused, self.workspaces, self.arena, self.recording = {}, {}, [], None, False
         # Is there a turn; its blocks that are in use, their bytes, the most so far of any turn
         self.turn, self.began, self.bytes, self.peak = False, set(), 0, 0
-        self.functions = ALLOCATE(self._allocate), FREE(self._free)
+        self.functions = ALLOCATE(not_interrupted(self._allocate)), FREE(not_interrupted(self._free))
         addresses = (ctypes.cast(function, ctypes.c_void_p).value for function in self.functions)
         torch.cuda.memory.change_current_allocator(torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(*addresses)))
         self.stream = own_stream(self.owner)
