@@ -548,7 +548,9 @@ static stepgraph_status check_alive(const stepgraph_step *step, size_t n)
 
 stepgraph_status sg__step_alive(const stepgraph_step *step)
 {
-    return check_alive(step, step->n_looks);
+    stepgraph_status status = sg__session_alive(step->session); /* Or memory would be blamed that went with the context. */
+
+    return status == STEPGRAPH_OK ? check_alive(step, step->n_looks) : status;
 }
 
 stepgraph_status sg__step_kernels_alive(const stepgraph_step *step, const char *what)

@@ -920,7 +920,7 @@ static struct doomed doomed_make(int own_context)
     CUcontext mine = NULL;
     CUdevice device;
     struct unit_kernels its = kernels;
-    CUdeviceptr p;
+    CUdeviceptr p, memory;
     float v = 1;
 
     unit_leaves_objects(1);
@@ -930,10 +930,11 @@ static struct doomed doomed_make(int own_context)
         CU(CtxCreate(&d.context, 0, device));
         config.context = d.context;
         ck_assert_ptr_nonnull(kernels_load(&its));
-        CU(CtxSetCurrent(mine));
     }
+    CU(MemAlloc(&memory, 4));
+    CU(CtxSetCurrent(mine));
     d.session = session_make(&config);
-    d.pin = pin_make(d.session, STEPGRAPH_ROLE_STATE, 4, "w");
+    d.pin = pin_adopt(d.session, STEPGRAPH_ROLE_STATE, memory, 4, "w");
     d.cell = pin_make(d.session, STEPGRAPH_ROLE_CELL, 4, "lr");
     d.ready = step_make(d.session, "ready", 0);
     d.begun = step_make(d.session, "begun", 0);
@@ -949,10 +950,24 @@ static struct doomed doomed_make(int own_context)
     return d;
 }
 
+static stepgraph_status enqueue_nothing(void *user, stepgraph_step *step, uint64_t k)
+{
+    (void)user;
+    (void)step;
+    (void)k;
+    return STEPGRAPH_OK;
+}
+
 static void all_is_lost(struct doomed *d)
 {
+    stepgraph_check_config config = STEPGRAPH_CHECK_CONFIG_INIT;
+    stepgraph_check *check;
     float v = 7;
 
+    config.enqueue = enqueue_nothing;
+
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_relax(d->ready, NULL, NULL), "context");
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_check_run(d->ready, &config, &check), "context");
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_replay(d->ready), "context");
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_session_wait(d->session), "context");
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_pin_read(d->pin, &v, 4), "context");
