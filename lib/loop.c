@@ -107,13 +107,19 @@ stepgraph_status stepgraph_loop_create(stepgraph_session *session, const stepgra
     return STEPGRAPH_OK;
 }
 
+/* Given up, such a turn is to leave nothing behind: neither a rehearsal, nor what has escaped a recording. */
+static bool is_undone(uint32_t kind)
+{
+    return kind == STEPGRAPH_TURN_REHEARSAL || kind == STEPGRAPH_TURN_RECORD;
+}
+
 void stepgraph_loop_destroy(stepgraph_loop *loop)
 {
     sg__lodger **link;
 
     if (loop == NULL)
         return;
-    if (loop->open == STEPGRAPH_TURN_REHEARSAL) /* What it has done is undone. Others leave nothing to the steps' own end. */
+    if (is_undone(loop->open)) /* Others leave nothing to the steps' own end. */
         (void)stepgraph_loop_cancel(loop);
     for (uint32_t i = 0; loop->lanes != NULL && i < loop->config.max_graphs; i++)
         sg__lane_free(loop, &loop->lanes[i]);
@@ -782,7 +788,7 @@ stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop)
     }
     if (looking && status == STEPGRAPH_OK)
         status = look_fails(loop, lane);
-    if (loop->open == STEPGRAPH_TURN_REHEARSAL && status == STEPGRAPH_OK)
+    if (is_undone(loop->open) && status == STEPGRAPH_OK)
         status = sg__loop_undo(loop);
     sg__loop_forget(loop);
     loop->open = 0;

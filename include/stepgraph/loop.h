@@ -271,7 +271,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgrap
 
 /**
  * Give up an open turn, or one that asked for the step again: a recording is dropped, and the step does not count as done. What the host launched
- * by itself has run or will. A step that was only to be looked at once more is done, and stays so: stepgraph_loop_stats::steps counts it.
+ * by itself has run or will; a rehearsal is put back, and so is what went to another stream in a turn of kind record. A step that was only to be looked
+ * at once more is done, and stays so: stepgraph_loop_stats::steps counts it.
  *
  * @retval STEPGRAPH_OK         No turn is open.
  * @retval STEPGRAPH_ERR_STATE  A callback of the loop calls this. Nothing was done.

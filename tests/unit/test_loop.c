@@ -1756,7 +1756,7 @@ END_TEST
 /* Undoing it is tried once more where a call fails. */
 START_TEST(call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done)
 {
-    static const char *const entries[] = {"cuCtxPushCurrent", "cuCtxSynchronize", "cuLaunchKernel", "cuStreamSynchronize"};
+    static const char *const entries[] = {"cuCtxPushCurrent", "cuMemAlloc", "cuMemFree", "cuLaunchKernel", "cuStreamSynchronize"};
 
     elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
     beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
@@ -1781,6 +1781,33 @@ START_TEST(call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done
         stepgraph_loop_destroy(loop);
         loop = NULL;
     }
+}
+END_TEST
+
+/* 0: the turn is cancelled; 1: its loop is destroyed. */
+START_TEST(k07_work_that_escapes_from_a_recording_that_is_given_up_is_undone)
+{
+    elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    loop_make(NULL);
+    go(0, 3, train_escaping);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+    spin(elsewhere, 20);
+    train_escaping(3);
+    if (_i == 0) {
+        OK(stepgraph_loop_cancel(loop));
+    } else {
+        stepgraph_loop_destroy(loop);
+        loop_make(NULL);
+    }
+    CU(StreamSynchronize(elsewhere));
+    ck_assert_float_eq(pin_float(weight), 3);
+    ck_assert_float_eq(pin_float(beside), 3);
+    go(3, 10, train_escaping);
+    CU(StreamSynchronize(elsewhere));
+    ck_assert_float_eq(pin_float(weight), 10);
+    ck_assert_float_eq(pin_float(beside), 10);
 }
 END_TEST
 
@@ -3139,8 +3166,9 @@ static Suite *make(void)
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
     tcase_add_test(ladder, k07_work_that_escapes_from_a_recording_that_breaks_is_undone);
     tcase_add_loop_test(ladder, k07_work_that_escapes_uncounted_is_waited_for, 0, 2);
+    tcase_add_loop_test(ladder, k07_work_that_escapes_from_a_recording_that_is_given_up_is_undone, 0, 2);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
-    add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 4);
+    add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 5);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
     tcase_add_loop_test(proofs, step_without_state_proves_nothing_and_is_replayed_only_if_allowed, 0, 2);
