@@ -10,6 +10,7 @@ typedef struct grave {
     const sg__driver *driver;
     CUcontext context;
     unsigned long long context_id;
+    unsigned int forks; /* sg__fork_count() when it was made: in a child it is the parent's. */
     sg__grave kind;
     uintptr_t handle;
 } grave;
@@ -98,7 +99,8 @@ static void destroy_all(grave *list)
 {
     while (list != NULL) {
         grave *next = list->next;
-        destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
+        if (list->forks == sg__fork_count())
+            destroy(list->driver, list->context, list->context_id, list->kind, list->handle);
         free(list);
         list = next;
     }
@@ -137,7 +139,7 @@ void sg__bury(stepgraph_session *session, sg__grave kind, uintptr_t handle)
         grave *entry = malloc(sizeof *entry), **list = hangs ? &hanging : &graves;
         if (entry != NULL) { /* Without memory for a note the object leaks, which is better than to break the recording. */
             *entry = (grave){.next = *list, .driver = session->driver, .context = session->context,
-                            .context_id = session->context_id, .kind = kind, .handle = handle};
+                            .context_id = session->context_id, .forks = session->forks, .kind = kind, .handle = handle};
             *list = entry;
         }
     }

@@ -903,6 +903,43 @@ START_TEST(k22_forked_child_is_told_and_does_no_harm)
 }
 END_TEST
 
+/* What waits for the end of a recording is the parent's, too. 0: the child ends the recording; 1: it destroys its step. */
+START_TEST(k22_forked_child_destroys_nothing_that_waits_for_a_recording)
+{
+    static const char *const entries[] = {"cuCtxGetId", "cuCtxPushCurrent", "cuGraphExecDestroy", "cuGraphDestroy", "cuMemFree", "cuEventDestroy"};
+    enum { ENTRIES = sizeof entries / sizeof *entries };
+    stepgraph_step *waits = step_make(session, "waits", 0), *records = step_make(session, "records", STEPGRAPH_STEP_ALLOW_EMPTY);
+    unsigned long calls[ENTRIES];
+    int status = 0;
+    pid_t child;
+
+    pin = pin_make(session, STEPGRAPH_ROLE_STATE, 4, "w");
+    record(waits, body_inc, pin);
+    begin_recording(records);
+    drop_step(waits);
+    for (int i = 0; i < ENTRIES; i++)
+        calls[i] = driver_calls(entries[i]);
+    fflush(NULL);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(60);
+        if (_i == 0 && stepgraph_step_end(records) != STEPGRAPH_ERR_LOST)
+            _exit(50);
+        stepgraph_step_destroy(records);
+        for (int i = 0; i < ENTRIES; i++)
+            if (driver_calls(entries[i]) != calls[i])
+                _exit(60 + i);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    ck_assert_msg(WEXITSTATUS(status) == 0, "the child answers %d: 60 and more are calls of the driver", WEXITSTATUS(status));
+    OK(stepgraph_step_end(records));
+    ck_assert_uint_gt(driver_calls("cuGraphExecDestroy"), calls[2]);
+}
+END_TEST
+
 /* ---- contexts that go away
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -1159,6 +1196,7 @@ static Suite *make(void)
     add_controlled_test(accounts, first_replay_carries_no_upload);
 
     tcase_add_test(child, k22_forked_child_is_told_and_does_no_harm);
+    tcase_add_loop_test(child, k22_forked_child_destroys_nothing_that_waits_for_a_recording, 0, 2);
 
     tcase_add_test(context, k22_destroyed_context_is_an_error_and_no_crash);
     tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
