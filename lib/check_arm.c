@@ -449,7 +449,7 @@ static stepgraph_status replay_hangs(sg__check *check, CUevent event, uint32_t i
              (unsigned long long)(check->config.first + i), (double)check->config.timeout_ns * 1e-9);
     sg__error_get(&why);
     snprintf(check->report->summary.cause, sizeof check->report->summary.cause, "%.500s", why.message);
-    (void)sg__step_fail(step, STEPGRAPH_ERR_LOST);
+    (void)sg__step_fail(step);
     return STEPGRAPH_OK;
 }
 

@@ -326,7 +326,7 @@ static stepgraph_status wait_for(stepgraph_loop *loop, sg__lane *lane)
                  "does: something in it waits for a state that only the first run finds%s",
                  loop->name, (unsigned long long)loop->k, (double)limit * 1e-9,
                  loop->config.agree != NULL ? ", or for another rank" : "");
-        return sg__step_fail(lane->step, STEPGRAPH_ERR_LOST);
+        return sg__step_fail(lane->step);
     }
 fail:
     sg__bury(session, SG__GRAVE_EVENT, (uintptr_t)event);

@@ -811,9 +811,11 @@ stepgraph_status stepgraph_step_relax(stepgraph_step *step, const stepgraph_rela
     if (status != STEPGRAPH_OK) {
         stepgraph_relax_destroy(r.report);
         if (r.spoiled)
-            return sg__step_fail(step, status);
-        if (status == STEPGRAPH_ERR_LOST && step->state == STEPGRAPH_STEP_READY)
-            return sg__step_fail(step, sg__fail_prefix(status, "step '%s', tried relaxed: ", step->name));
+            return sg__step_fail(step);
+        if (status == STEPGRAPH_ERR_LOST && step->state == STEPGRAPH_STEP_READY) {
+            sg__fail_prefix(status, "step '%s', tried relaxed: ", step->name);
+            return sg__step_fail(step);
+        }
         return sg__log_failure(r.session, status);
     }
     sg__log(r.session, STEPGRAPH_LOG_INFO, "%.*s", (int)strcspn(r.report->text, "\n"), r.report->text);

@@ -273,13 +273,12 @@ static void unwind(stepgraph_step *step)
     drop_graph(step);
 }
 
-stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status)
+stepgraph_status sg__step_fail(stepgraph_step *step)
 {
     keep_cause(step);
     drop_graph(step);
     move(step, STEPGRAPH_STEP_FAILED);
-    (void)sg__error_set(&step->error);
-    return sg__log_failure(step->session, status);
+    return sg__log_failure(step->session, sg__error_set(&step->error));
 }
 
 stepgraph_status sg__step_spoiled(const stepgraph_step *step, const char *tried, stepgraph_status status)
@@ -448,7 +447,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
     status = sg__enter(session);
     if (status != STEPGRAPH_OK) {
         unwind(step);
-        return sg__step_fail(step, status);
+        return sg__step_fail(step);
     }
     side = sg__step_unjoined(step);
     if (side != NULL) {
@@ -470,7 +469,7 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
         status = sg__step_make_launchable(step);
     sg__leave(session);
     if (status != STEPGRAPH_OK)
-        return sg__step_fail(step, status);
+        return sg__step_fail(step);
 
     sg__stages_recorded(step, (size_t)step->stats.nodes_total);
     step->not_run = step->outputs_stale = true;
@@ -643,12 +642,12 @@ stepgraph_status stepgraph_step_replay(stepgraph_step *step)
     else if (step->n_copied > 0) /* Launching over a freed operand of such a copy crashes the process. */
         status = check_alive(step, step->n_copied);
     if (status != STEPGRAPH_OK)
-        return sg__step_fail(step, status);
+        return sg__step_fail(step);
 
     status = step->trying > 0 && !session->checking ? launch_trying(step) : launch_as_wanted(step);
     if (status != STEPGRAPH_OK) {
         sg__fail_prefix(status, "step '%s', replay %llu: ", step->name, (unsigned long long)step->stats.replays + 1);
-        return sg__step_fail(step, status);
+        return sg__step_fail(step);
     }
     if ((step->flags & STEPGRAPH_STEP_STRICT_FEEDS) != 0)
         sg__step_use_feeds(step);

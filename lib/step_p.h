@@ -101,8 +101,9 @@ static inline const char *sg__step_end_call(const stepgraph_step *step)
 /* In front of what the record says: the driver found the recording broken, at this place, and does not say by what. */
 stepgraph_status sg__step_invalidated(const stepgraph_step *step, const char *place);
 
-/* The step is FAILED for the reason in the thread's error record, and its graph is dropped. Answers status. */
-SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step, stepgraph_status status);
+/* The step is FAILED for the reason in the thread's error record, or what broke its recording before, and its graph is dropped. Answers, and leaves in
+ * the record, that reason. */
+SG__COLD stepgraph_status sg__step_fail(stepgraph_step *step);
 
 /* In front of what the record says: what was tried, "check" or "relaxing", has run the step, and that cannot be put back. The step's state stays. */
 SG__COLD stepgraph_status sg__step_spoiled(const stepgraph_step *step, const char *tried, stepgraph_status status);

@@ -1056,6 +1056,24 @@ START_TEST(context_destroyed_while_a_step_records_is_an_error_and_no_crash)
 }
 END_TEST
 
+START_TEST(recording_that_broke_before_its_context_went_is_told_as_that)
+{
+    struct doomed d = doomed_make(1);
+
+    OK(stepgraph_step_capture(d.prepared));
+    OK(stepgraph_step_report(d.prepared, "cuLaunchKernel", CUDA_ERROR_INVALID_VALUE));
+    CU(CtxDestroy(d.context));
+    FAILS(STEPGRAPH_ERR_CAPTURE, stepgraph_step_end(d.prepared), "cuLaunchKernel");
+    FAILS(STEPGRAPH_ERR_LOST, stepgraph_step_reset(d.prepared), "context");
+    drop_step(d.ready);
+    drop_step(d.begun);
+    drop_step(d.prepared);
+    drop_pin(d.pin);
+    drop_pin(d.cell);
+    drop_session(d.session);
+}
+END_TEST
+
 START_TEST(new_context_behind_the_same_handle_is_not_the_old_one)
 {
     struct doomed d = doomed_make(1);
@@ -1201,6 +1219,7 @@ static Suite *make(void)
     tcase_add_test(context, k22_destroyed_context_is_an_error_and_no_crash);
     tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
     tcase_add_test(context, context_destroyed_while_a_step_records_is_an_error_and_no_crash);
+    tcase_add_test(context, recording_that_broke_before_its_context_went_is_told_as_that);
 
     /* The last one: the kernels of the primary context are gone with it. */
     last = unit_case(suite, "primary context");
