@@ -249,11 +249,15 @@ static stepgraph_status save(sg__check *check)
     if (check->session->fed)
         status = sg__feeds_send(check->session);
     if (status == STEPGRAPH_OK)
+        status = sg__check_wait_for(check, "what was queued before");
+    if (status == STEPGRAPH_OK) /* On other streams, too. */
+        status = sg__session_wait_all(check->session);
+    if (status == STEPGRAPH_OK)
         status = sg__shot_save(&check->shots, check->start);
     if (status == STEPGRAPH_OK)
         status = sg__constants_note(&check->constants, step);
     if (status == STEPGRAPH_OK)
-        status = sg__check_wait_for(check, "what was queued before");
+        status = sg__session_wait(check->session);
     if (status == STEPGRAPH_OK)
         status = sg__check_progress(check, "save");
     if (status != STEPGRAPH_OK)

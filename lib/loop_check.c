@@ -96,9 +96,11 @@ stepgraph_status sg__loop_save(stepgraph_loop *loop, unsigned int n, sg__inputs 
         return status;
     sg__loop_forget(loop);
     status = make_images(loop, n, &what);
+    /* The host's launches may go to other streams, those of this step and those before. */
+    if (status == STEPGRAPH_OK)
+        status = sg__session_wait_all(loop->session);
     if (status == STEPGRAPH_OK)
         status = sg__shot_save(&loop->shots, loop->before);
-    /* The host's launches may go to other streams. */
     if (status == STEPGRAPH_OK)
         status = sg__session_wait(loop->session);
     if (status != STEPGRAPH_OK)

@@ -241,7 +241,7 @@ typedef struct stepgraph_turn {
  * @retval STEPGRAPH_ERR_MEMORY    No host memory; with #STEPGRAPH_LOOP_RESTORE, no room for a copy of the pins.
  * @return Otherwise why what ran when relaxing was tried could not be undone, as for stepgraph_loop_end().
  *
- * @threads{handle} @capture{no} @waits{never}; around recordings and checks the stream @since 0.1
+ * @threads{handle} @capture{no} @waits{never}; before recordings, warm-up runs that are undone and checks the device @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64_t k, stepgraph_turn *turn);
 
@@ -276,8 +276,9 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgrap
  *
  * @retval STEPGRAPH_OK         No turn is open.
  * @retval STEPGRAPH_ERR_STATE  A callback of the loop calls this. Nothing was done.
+ * @return Otherwise why what has run could not be put back: the message says to go back to a checkpoint. The turn is given up all the same.
  *
- * @threads{handle} @capture{yes} @waits{stream} @since 0.1
+ * @threads{handle} @capture{yes} @waits{stream}, or the device where something is put back @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_loop_cancel(stepgraph_loop *loop);
 

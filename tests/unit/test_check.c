@@ -1344,6 +1344,20 @@ START_TEST(work_that_escapes_is_waited_for)
 }
 END_TEST
 
+/* It is the host's, and no part of what is checked. */
+START_TEST(work_that_was_launched_elsewhere_before_stays)
+{
+    recorded();
+    aside = stream_make(CU_STREAM_NON_BLOCKING);
+    beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
+    spin(aside, 30);
+    inc(aside, stepgraph_pin_address(beside), 1);
+    checked();
+    CU(StreamSynchronize(aside));
+    ck_assert_float_eq(pin_float(beside), 1);
+}
+END_TEST
+
 START_TEST(bad_calls_are_refused)
 {
     stepgraph_step *fresh = step_make(session, "fresh", 0);
@@ -1481,6 +1495,7 @@ static Suite *make(void)
     tcase_add_test(calls, callback_that_fails_is_passed_on);
     tcase_add_loop_test(calls, side_stream_that_is_not_joined_is_waited_for, 0, 2);
     tcase_add_test(calls, work_that_escapes_is_waited_for);
+    tcase_add_test(calls, work_that_was_launched_elsewhere_before_stays);
     tcase_add_test(calls, bad_calls_are_refused);
     tcase_add_test(calls, report_outlives_the_step);
     return suite;
