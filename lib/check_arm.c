@@ -292,7 +292,7 @@ stepgraph_status sg__check_launches(sg__check *check, uint32_t i)
         (void)sg__error_set(&why);
     }
     if (status != STEPGRAPH_OK) {
-        check->apart = sg__step_unjoined(step) != NULL;
+        check->apart = true;
         sg__run_cancel(step);
         return status;
     }

@@ -92,7 +92,7 @@ typedef struct sg__check {
     bool bad;          /* Some replay differs in a pin that is steady. */
     bool hung, failed; /* A replay. */
     bool outside;      /* The session's context could not be made current again after a callback. */
-    bool apart;        /* Launches on side streams that were not joined may still be under way. */
+    bool apart;        /* Launches on other streams, or not drained, may still be under way. */
     bool stuck;        /* Something on the stream does not come to an end: nothing may be waited for or put back. */
     uint64_t bad_step; /* Where it hung or failed. */
     const char *phase;

@@ -119,9 +119,9 @@ stepgraph_status stepgraph_session_sample(stepgraph_session *session, uint32_t f
         status = sg__not_capturing(session, "a drained sample cannot be taken");
         if (status != STEPGRAPH_OK)
             return status;
-        status = session->drain != NULL ? session->drain(session->drain_user) : STEPGRAPH_OK;
+        status = sg__session_drain(session);
         if (status != STEPGRAPH_OK)
-            return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+            return status;
         status = sg__enter(session);
         if (status != STEPGRAPH_OK)
             return status;

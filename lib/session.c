@@ -219,14 +219,24 @@ static stepgraph_status wait_for_context(stepgraph_session *session)
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuCtxSynchronize", code);
 }
 
+stepgraph_status sg__session_drain(stepgraph_session *session)
+{
+    stepgraph_status status = session->drain != NULL ? session->drain(session->drain_user) : STEPGRAPH_OK;
+
+    return status == STEPGRAPH_OK ? status : sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+}
+
 /* Before it frees memory the driver waits for all that runs on the device, and breaks no recording. */
 stepgraph_status sg__session_wait_all(stepgraph_session *session)
 {
+    stepgraph_status status = sg__session_drain(session);
     CUdeviceptr address;
-    stepgraph_status status = sg__device_alloc(session, &address, 1);
     CUstreamCaptureMode before;
     CUresult code;
 
+    if (status != STEPGRAPH_OK)
+        return status;
+    status = sg__device_alloc(session, &address, 1);
     if (status == STEPGRAPH_ERR_MEMORY)
         return wait_for_context(session);
     if (status != STEPGRAPH_OK)

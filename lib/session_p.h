@@ -167,7 +167,9 @@ stepgraph_status sg__not_capturing(const stepgraph_session *session, const char 
 
 /* Wait for the stream; a fault on the device becomes STEPGRAPH_ERR_LOST. The context is current. */
 stepgraph_status sg__session_wait(stepgraph_session *session);
-/* The same for all streams, the host's own too. Breaks nothing that records. */
+/* All that the host has queued in other threads has reached the driver. */
+stepgraph_status sg__session_drain(stepgraph_session *session);
+/* The same for all streams, the host's own too, and for what is drained. Breaks nothing that records. */
 stepgraph_status sg__session_wait_all(stepgraph_session *session);
 
 void sg__log(const stepgraph_session *session, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -516,8 +516,9 @@ stepgraph_status sg__run_begin(stepgraph_step *step, stepgraph_run kind)
     status = sg__no_run_open(step, "run");
     if (status != STEPGRAPH_OK)
         return status;
-    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK)
-        return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+    status = sg__session_drain(session);
+    if (status != STEPGRAPH_OK)
+        return status;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)
@@ -585,8 +586,9 @@ stepgraph_status stepgraph_step_run_end(stepgraph_step *step)
     if (side != NULL)
         return sg__fail(STEPGRAPH_ERR_STATE, "step '%s': stream '%s' was forked and not joined: call stepgraph_step_join() first", step->name,
                         side->name);
-    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK)
-        return sg__fail(status, "the host's drain callback failed with %s", stepgraph_status_name(status));
+    status = sg__session_drain(session);
+    if (status != STEPGRAPH_OK)
+        return status;
 
     status = sg__enter(session);
     if (status != STEPGRAPH_OK)

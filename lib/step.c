@@ -439,8 +439,9 @@ stepgraph_status stepgraph_step_end(stepgraph_step *step)
                         step->in_loop ? "end the turn of its loop there, or call stepgraph_loop_cancel() anywhere"
                                       : "call stepgraph_step_end() there, or stepgraph_step_reset() anywhere");
     /* What the host's other threads still hold back belongs to the step. */
-    if (session->drain != NULL && (status = session->drain(session->drain_user)) != STEPGRAPH_OK) {
-        sg__fail(status, "step '%s': the host's drain callback failed with %s", step->name, stepgraph_status_name(status));
+    status = sg__session_drain(session);
+    if (status != STEPGRAPH_OK) {
+        sg__fail_prefix(status, "step '%s': ", step->name);
         sg__step_break(step);
     }
 

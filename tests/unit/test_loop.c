@@ -34,17 +34,22 @@ static void open_with_log(void)
     reopen(&config);
 }
 
+static void make_pins(void)
+{
+    weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
+    fresh = pin_make(session, STEPGRAPH_ROLE_SCRATCH, BYTES, "fresh");
+    input = pin_make(session, STEPGRAPH_ROLE_FEED, BYTES, "input");
+    rate = pin_make(session, STEPGRAPH_ROLE_CELL, sizeof(float), "rate");
+    loss = pin_make(session, STEPGRAPH_ROLE_OUTPUT, sizeof(float), "loss");
+}
+
 static void setup(void)
 {
     open_with_log();
     n_lines = n_warnings = 0;
     loop = NULL;
     turn = (stepgraph_turn)STEPGRAPH_TURN_INIT;
-    weight = pin_make(session, STEPGRAPH_ROLE_STATE, BYTES, "weight");
-    fresh = pin_make(session, STEPGRAPH_ROLE_SCRATCH, BYTES, "fresh");
-    input = pin_make(session, STEPGRAPH_ROLE_FEED, BYTES, "input");
-    rate = pin_make(session, STEPGRAPH_ROLE_CELL, sizeof(float), "rate");
-    loss = pin_make(session, STEPGRAPH_ROLE_OUTPUT, sizeof(float), "loss");
+    make_pins();
 }
 
 static void teardown(void)
@@ -1813,6 +1818,105 @@ START_TEST(k07_work_that_escapes_from_a_recording_that_is_given_up_is_undone)
 }
 END_TEST
 
+/* A host whose other thread launches: what it holds back reaches the driver when it is drained, and draining fails now and then. */
+static unsigned queued, drains_fail;
+
+static stepgraph_status drain_queue(void *none)
+{
+    (void)none;
+    if (drains_fail > 0) {
+        drains_fail--;
+        return STEPGRAPH_ERR_UNSUPPORTED;
+    }
+    for (; queued > 0; queued--)
+        counted_inc(session, NULL, stepgraph_pin_address(weight), 1);
+    return STEPGRAPH_OK;
+}
+
+static void hold_one(uint64_t k)
+{
+    (void)k;
+    queued++;
+}
+
+static void holding_loop(uint32_t flags)
+{
+    stepgraph_session_config session_config = STEPGRAPH_SESSION_CONFIG_INIT;
+    stepgraph_loop_config config = config_with(flags);
+    stepgraph_pin *pins[] = {weight, fresh, input, rate, loss};
+
+    queued = drains_fail = 0;
+    session_config.drain = drain_queue;
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
+        drop_pin(pins[i]);
+    reopen(&session_config);
+    make_pins();
+    config.warmup_runs = 1;
+    loop_make(&config);
+}
+
+START_TEST(work_held_back_where_draining_fails_once_is_not_done_twice)
+{
+    static const uint32_t kinds[] = {STEPGRAPH_TURN_REHEARSAL, STEPGRAPH_TURN_CHECK};
+    uint64_t k = 0;
+
+    holding_loop(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0);
+    for (;; k++) {
+        OK(stepgraph_loop_begin(loop, k, &turn));
+        if (turn.kind == kinds[_i])
+            break;
+        hold_one(k);
+        OK(stepgraph_loop_end(loop, &turn));
+        ck_assert_int_eq(turn.again, 0);
+    }
+    hold_one(k);
+    drains_fail = 1;
+    OK(stepgraph_loop_end(loop, &turn));
+    ck_assert_uint_eq(drains_fail, 0);
+    k += turn.again ? 0 : 1;
+    go(k, 20, hold_one);
+    OK(drain_queue(NULL));
+    ck_assert_float_eq(pin_float(weight), 20);
+}
+END_TEST
+
+/* And where it goes on failing, the host is told, or the check is left out. */
+START_TEST(work_held_back_that_cannot_be_drained_is_told_or_not_checked)
+{
+    holding_loop(_i == 0 ? STEPGRAPH_LOOP_RESTORE : 0);
+    for (uint64_t k = 0; _i == 1 && k < 3; k++)
+        take(k, hold_one);
+    OK(stepgraph_loop_begin(loop, 3, &turn));
+    ck_assert_uint_eq(turn.kind, _i == 0 ? STEPGRAPH_TURN_REHEARSAL : STEPGRAPH_TURN_CHECK);
+    hold_one(3);
+    drains_fail = 5;
+    if (_i == 0) {
+        FAILS(STEPGRAPH_ERR_UNSUPPORTED, stepgraph_loop_end(loop, &turn), "drain", "checkpoint");
+    } else {
+        OK(stepgraph_loop_end(loop, &turn));
+        ck_assert_uint_eq(stats_now().checks_failed, 1);
+        ck_assert_uint_eq(stats_now().checks, 0);
+    }
+    drains_fail = 0;
+}
+END_TEST
+
+START_TEST(work_held_back_in_a_turn_that_is_given_up_is_undone)
+{
+    holding_loop(0);
+    take(0, hold_one);
+    OK(stepgraph_loop_begin(loop, 1, &turn));
+    ck_assert_uint_eq(turn.kind, STEPGRAPH_TURN_RECORD);
+    hold_one(1);
+    OK(stepgraph_loop_cancel(loop));
+    OK(drain_queue(NULL));
+    ck_assert_float_eq(pin_float(weight), 1);
+    go(1, 20, hold_one);
+    OK(drain_queue(NULL));
+    ck_assert_float_eq(pin_float(weight), 20);
+}
+END_TEST
+
 START_TEST(freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings)
 {
     stepgraph_loop_config config = config_with(0);
@@ -3170,6 +3274,9 @@ static Suite *make(void)
     tcase_add_loop_test(ladder, k07_work_that_escapes_uncounted_is_waited_for, 0, 2);
     tcase_add_loop_test(ladder, k07_work_that_escapes_from_a_recording_that_is_given_up_is_undone, 0, 2);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
+    tcase_add_loop_test(ladder, work_held_back_where_draining_fails_once_is_not_done_twice, 0, 2);
+    tcase_add_loop_test(ladder, work_held_back_that_cannot_be_drained_is_told_or_not_checked, 0, 2);
+    tcase_add_test(ladder, work_held_back_in_a_turn_that_is_given_up_is_undone);
     add_controlled_loop_test(ladder, call_that_fails_while_escaped_work_is_undone_leaves_no_step_half_done, 0, 5);
     tcase_add_test(ladder, freed_memory_of_an_adopted_pin_costs_one_launch_and_new_recordings);
 
