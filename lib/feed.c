@@ -166,12 +166,11 @@ stepgraph_status stepgraph_pin_feed(stepgraph_pin *pin, const void *data, uint64
     session = pin->session;
     bank = pin->bank;
 
-    status = sg__session_alive(session); /* The slots go with the context, also one that is half full. */
-    if (status != STEPGRAPH_OK)
-        return sg__log_failure(session, status);
     if (!bank->open) {
         bool waited;
-        status = sg__ring_next(session, &bank->ring, &waited);
+        status = sg__session_alive(session); /* The slots go with the context; asked once for each of them. */
+        if (status == STEPGRAPH_OK)
+            status = sg__ring_next(session, &bank->ring, &waited);
         if (status != STEPGRAPH_OK)
             return sg__log_failure(session, status);
         session->pin_stats.feed_waits += waited ? 1 : 0;

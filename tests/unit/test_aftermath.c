@@ -107,8 +107,7 @@ START_TEST(feed_in_a_dead_context_is_an_error_and_no_crash)
     s = session_make(&config);
     cell = pin_make(s, STEPGRAPH_ROLE_CELL, 4, "lr");
     OK(stepgraph_pin_feed_f32(cell, 1));
-    if (_i == 0) /* 1: more goes into a slot that holds something already. */
-        OK(stepgraph_session_flush(s));
+    OK(stepgraph_session_flush(s));
     CU(CtxDestroy(config.context));
     FAILS(STEPGRAPH_ERR_LOST, stepgraph_pin_feed_f32(cell, 2), "context");
     drop_pin(cell);
@@ -356,7 +355,7 @@ static Suite *make(void)
     tcase_add_loop_test(c, buffer_of_new_values_of_several_pins_is_no_former_state, 0, 2);
     add_controlled_test(c, open_that_fails_leaves_the_context_stack_alone);
     tcase_add_test(c, refused_read_of_another_session_leaves_a_recording_alone);
-    tcase_add_loop_test(c, feed_in_a_dead_context_is_an_error_and_no_crash, 0, 2);
+    tcase_add_test(c, feed_in_a_dead_context_is_an_error_and_no_crash);
     tcase_add_test(c, endless_feed_beside_another_is_refused);
     return suite;
 }
