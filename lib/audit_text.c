@@ -77,13 +77,13 @@ static int describe_scalars(const sg__finding *x, char *text, size_t bytes)
     if (x->bytes == 4) {
         memcpy(&f[0], &low[0], 4);
         memcpy(&f[1], &low[1], 4);
-        return snprintf(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
+        return sg__print(text, bytes, "4 bytes %08x -> %08x (as float %.9g -> %.9g, as integer %d -> %d)", low[0], low[1], (double)f[0], (double)f[1],
                  (int32_t)low[0], (int32_t)low[1]);
     }
     if (x->bytes == 8) {
         memcpy(&g[0], &x->before, 8);
         memcpy(&g[1], &x->after, 8);
-        return snprintf(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
+        return sg__print(text, bytes, "8 bytes %016llx -> %016llx (as double %.17g -> %.17g, as integer %lld -> %lld)", (unsigned long long)x->before,
                  (unsigned long long)x->after, g[0], g[1], (long long)x->before, (long long)x->after);
     }
     return snprintf(text, bytes, "%u bytes %llx -> %llx (as integer %llu -> %llu)", x->bytes, (unsigned long long)x->before,
@@ -98,7 +98,7 @@ static void describe_change(const sg__finding *f, char *text, size_t bytes)
     if (!f->half || n < 0 || (size_t)n >= bytes)
         return;
     memcpy(g, f->whole, sizeof g);
-    snprintf(text + n, bytes - (size_t)n, ", or of the double at +%u: %.9g -> %.9g", f->whole_offset, g[0], g[1]);
+    sg__print(text + n, bytes - (size_t)n, ", or of the double at +%u: %.9g -> %.9g", f->whole_offset, g[0], g[1]);
 }
 
 static void put_into_words(const sg__finding *finding, stepgraph_finding *said)

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "structs.h"
+#include "text.h"
 
 static _Thread_local stepgraph_error_info record = STEPGRAPH_ERROR_INFO_INIT;
 
@@ -24,7 +25,7 @@ stepgraph_status sg__fail(stepgraph_status status, const char *format, ...)
     sg__error_clear();
     record.status = status;
     va_start(arguments, format);
-    vsnprintf(record.message, sizeof record.message, format, arguments);
+    sg__vprint(record.message, sizeof record.message, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -81,7 +82,7 @@ stepgraph_status sg__fail_prefix(stepgraph_status status, const char *format, ..
 
     memcpy(old, record.message, sizeof old);
     va_start(arguments, format);
-    vsnprintf(record.message, sizeof record.message, format, arguments);
+    sg__vprint(record.message, sizeof record.message, format, arguments);
     va_end(arguments);
     used = strlen(record.message);
     snprintf(record.message + used, sizeof record.message - used, "%s", old);
@@ -110,7 +111,7 @@ void sg__fail_line(const char *format, ...)
         return;
     record.message[used++] = '\n';
     va_start(arguments, format);
-    vsnprintf(record.message + used, sizeof record.message - used, format, arguments);
+    sg__vprint(record.message + used, sizeof record.message - used, format, arguments);
     va_end(arguments);
 }
 

@@ -43,7 +43,7 @@ static void value(char *text, size_t bytes, uint32_t type, uint64_t bits)
     else if (type >= STEPGRAPH_TYPE_I8)
         snprintf(text, bytes, "%" PRId64, (int64_t)sg__element_signed_value(type, bits));
     else
-        snprintf(text, bytes, type == STEPGRAPH_TYPE_F64 ? "%.17g" : "%.9g", number);
+        sg__print(text, bytes, type == STEPGRAPH_TYPE_F64 ? "%.17g" : "%.9g", number);
 }
 
 /* "step 2: 16 of 400 bytes differ, 4 elements, first [3]: 0.5 fresh, 0.25 replayed, up to 8388608 ulps apart" */
@@ -83,7 +83,7 @@ static void describe(const sg__record *record, stepgraph_check_pin *pin)
         snprintf(text, bytes, "  depends on what outputs or scratch held before the step: what a step reads before it writes it is a STATE%s%s",
                  what[0] != '\0' ? "; " : "", what);
     else if ((f & STEPGRAPH_CHECK_BEYOND) != 0)
-        snprintf(text, bytes, "  %s; fresh launches differ by %.3g, replays by %.3g", what, pin->spread, pin->distance);
+        sg__print(text, bytes, "  %s; fresh launches differ by %.3g, replays by %.3g", what, pin->spread, pin->distance);
     else if ((f & STEPGRAPH_CHECK_UNSTEADY) != 0)
         snprintf(text, bytes, "  differs among fresh launches, in up to %" PRIu64 " bytes%s", record->spread_bytes,
                  pin->type == STEPGRAPH_TYPE_BYTES ? "; give the pin an element type, so that the spread can be measured" : "");
@@ -104,7 +104,7 @@ static void describe(const sg__record *record, stepgraph_check_pin *pin)
     if ((f & STEPGRAPH_CHECK_UNSTEADY) != 0 && (f & (STEPGRAPH_CHECK_BEYOND | STEPGRAPH_CHECK_UNREPEATED | STEPGRAPH_CHECK_OLD_VALUES)) == 0 &&
         pin->type != STEPGRAPH_TYPE_BYTES) {
         size_t length = strlen(pin->text);
-        snprintf(pin->text + length, sizeof pin->text - length, ", by up to %.3g; replays stay within", pin->spread);
+        sg__print(pin->text + length, sizeof pin->text - length, ", by up to %.3g; replays stay within", pin->spread);
     }
     if ((f & STEPGRAPH_CHECK_PADDING) != 0) {
         size_t length = strlen(pin->text);

@@ -419,7 +419,7 @@ static stepgraph_status judge_replays(stepgraph_loop *loop, sg__lane *lane)
         (long long)v.launches, (long long)v.pin_launches, v.step_us_fresh, v.step_us_replay);
     sg__lane_time(loop, lane);
     if (by_clock(loop)) {
-        snprintf(words, sizeof words, "a step takes %.1f us launched and %.1f us replayed", v.step_us_fresh, v.step_us_replay);
+        sg__print(words, sizeof words, "a step takes %.1f us launched and %.1f us replayed", v.step_us_fresh, v.step_us_replay);
         status = slower(loop, lane, v.rule_time == 0, words);
     }
     if (status == STEPGRAPH_OK && lane->phase == SG__PHASE_REPLAY)
@@ -437,7 +437,7 @@ static stepgraph_status judge_rerecords(stepgraph_loop *loop, sg__lane *lane)
     if (!by_clock(loop) || lane->rerecord_us.n != CLOCK_SAMPLES)
         return STEPGRAPH_OK;
     record = sg__series_median(&lane->rerecord_us);
-    snprintf(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew, which it has to be: %.350s", fresh, record,
+    sg__print(words, sizeof words, "a step takes %.1f us launched, and %.1f us of the host's time recorded anew, which it has to be: %.350s", fresh, record,
              lane->words);
     return slower(loop, lane, fresh >= 0 && record > fresh, words);
 }

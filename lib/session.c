@@ -15,6 +15,7 @@
 #include "resolve.h"
 #include "step_p.h"
 #include "structs.h"
+#include "text.h"
 
 #define FEED_SLOTS_DEFAULT 8u
 #define FEED_SLOTS_MAX 64u
@@ -278,7 +279,7 @@ void sg__log(const stepgraph_session *session, int32_t level, const char *format
     if (session->log == NULL || (uint32_t)level > session->log_level)
         return;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    sg__vprint(line, sizeof line, format, arguments);
     va_end(arguments);
     /* A list of findings is several lines. */
     for (char *next, *text = line; text != NULL; text = next) {

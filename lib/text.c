@@ -2,12 +2,46 @@
 
 #include <locale.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
+
+static pthread_once_t points_once = PTHREAD_ONCE_INIT;
+static locale_t points;
+
+static void find_points(void)
+{
+    points = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* Of this thread, until its own language is given back. */
+static locale_t begin_points(void)
+{
+    pthread_once(&points_once, find_points);
+    return uselocale(points); /* 0, where there is none, changes nothing. */
+}
+
+int sg__vprint(char *text, size_t bytes, const char *format, va_list arguments)
+{
+    const locale_t before = begin_points();
+    int n = vsnprintf(text, bytes, format, arguments);
+
+    uselocale(before);
+    return n;
+}
+
+int sg__print(char *text, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+    int n;
+
+    va_start(arguments, format);
+    n = sg__vprint(text, bytes, format, arguments);
+    va_end(arguments);
+    return n;
+}
 
 /* Room for n characters more, and the zero. */
 static bool make_room(sg__text *text, size_t n)
@@ -27,37 +61,20 @@ static bool make_room(sg__text *text, size_t n)
     return true;
 }
 
-static pthread_once_t points_once = PTHREAD_ONCE_INIT;
-static locale_t points;
-
-static void find_points(void)
-{
-    points = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-/* Numbers have points, whatever the language of the host has: JSON knows nothing else. Of this thread, until it is given back. */
-static locale_t begin_points(void)
-{
-    pthread_once(&points_once, find_points);
-    return uselocale(points); /* 0, where there is none, changes nothing. */
-}
-
 void sg__text_add(sg__text *text, const char *format, ...)
 {
-    const locale_t before = begin_points();
     va_list arguments, again;
     int n;
 
     va_start(arguments, format);
     va_copy(again, arguments);
-    n = vsnprintf(NULL, 0, format, arguments);
+    n = sg__vprint(NULL, 0, format, arguments);
     va_end(arguments);
     if (n < 0)
         text->failed = true;
     else if (make_room(text, (size_t)n))
-        text->used += (size_t)vsnprintf(text->text + text->used, text->room - text->used, format, again);
+        text->used += (size_t)sg__vprint(text->text + text->used, text->room - text->used, format, again);
     va_end(again);
-    uselocale(before);
 }
 
 static void add_bytes(sg__text *text, const char *bytes, size_t n)

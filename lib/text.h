@@ -1,13 +1,18 @@
-/* A text that grows: how reports are written. */
+/* How numbers and reports are written. */
 #ifndef STEPGRAPH_TEXT_H
 #define STEPGRAPH_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "stepgraph/base.h"
 
-/* Begins as all zero. */
+/* As snprintf() and vsnprintf(). Numbers have points, whatever the language of the host has: a comma would end them. */
+int sg__print(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int sg__vprint(char *text, size_t bytes, const char *format, va_list arguments) __attribute__((format(printf, 3, 0)));
+
+/* A text that grows. Begins as all zero. */
 typedef struct sg__text {
     char *text; /* To be freed. */
     size_t used, room;

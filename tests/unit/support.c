@@ -3,6 +3,9 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <locale.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #include "test_kernels_ptx.h"
 
@@ -400,6 +403,47 @@ void unit_skip(const char *test, const char *reason)
 {
     printf("skipped: %s: %s\n", test, reason);
     skipped++;
+}
+
+static char commas_folder[32]; /* Of the language that was made. */
+static char point; /* What it is to be at the end. */
+
+/* A language whose numbers have commas; made if there is none. */
+static bool find_commas(void)
+{
+    char command[160];
+
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL)
+        return true;
+    strcpy(commas_folder, "/tmp/stepgraph-locale-XXXXXX");
+    if (mkdtemp(commas_folder) == NULL)
+        return false;
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", commas_folder);
+    if (system(command) != 0)
+        return false;
+    setenv("LOCPATH", commas_folder, 1);
+    return setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+}
+
+void unit_commas_begin(const char *test)
+{
+    if (!find_commas())
+        unit_skip(test, "there is no language with commas");
+    point = localeconv()->decimal_point[0];
+}
+
+void unit_commas_end(void)
+{
+    const char left = localeconv()->decimal_point[0];
+    char command[160];
+
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    if (commas_folder[0] != '\0') {
+        snprintf(command, sizeof command, "rm -rf %s", commas_folder);
+        ck_assert_int_eq(system(command), 0);
+    }
+    ck_assert_int_eq(left, point);
 }
 
 TCase *unit_case(Suite *suite, const char *name)

@@ -102,6 +102,11 @@ void driver_seed(unsigned long long seed); /* What has no order runs in one that
 /* Note a test that was not run. */
 void unit_skip(const char *test, const char *reason);
 
+/* The host's numbers have commas from here on, in a language that is made if there is none; where that cannot be, the test is noted as skipped and goes
+ * on with points. The end sees that the language was left as it is. Nothing fails in between. */
+void unit_commas_begin(const char *test);
+void unit_commas_end(void);
+
 /* A test case whose tests each have a fresh session. */
 TCase *unit_case(Suite *suite, const char *name);
 

@@ -370,6 +370,28 @@ START_TEST(text_says_the_same_about_several_nodes_once)
 }
 END_TEST
 
+START_TEST(numbers_of_findings_have_points_in_every_language)
+{
+    CUdeviceptr w = pin_of(STEPGRAPH_ROLE_STATE, 4, "w");
+    stepgraph_step *steps[2];
+    stepgraph_audit *report;
+    const char *text, *json;
+
+    for (int i = 0; i < 2; i++) {
+        steps[i] = recording("step", 0);
+        inc(stream, w, 0.5f * (float)(i + 1) + 1);
+        ready(steps[i]);
+    }
+    report = compared(steps[0], steps[1], NULL);
+    unit_commas_begin("numbers_of_findings_have_points_in_every_language");
+    text = stepgraph_audit_text(report);
+    json = stepgraph_audit_json(report);
+    unit_commas_end();
+    ck_assert_msg(strstr(text, "(as float 1.5 -> 2, ") != NULL, "%s", text);
+    ck_assert_msg(strstr(json, "(as float 1.5 -> 2, ") != NULL, "%s", json);
+}
+END_TEST
+
 /* What end says: the faults first, then what to do about the first, and all of it within the message. */
 START_TEST(message_of_end_has_faults_first_and_advice_last)
 {
@@ -458,6 +480,7 @@ static Suite *make(void)
     tc = audit_case(suite, "c: texts");
     tcase_add_test(tc, text_says_what_was_looked_at_and_each_advice_once);
     tcase_add_test(tc, text_says_the_same_about_several_nodes_once);
+    tcase_add_test(tc, numbers_of_findings_have_points_in_every_language);
     tcase_add_test(tc, message_of_end_has_faults_first_and_advice_last);
     tcase_add_test(tc, costs_are_told);
     tcase_add_test(tc, place_within_an_allocation_is_told);

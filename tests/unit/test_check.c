@@ -5,6 +5,7 @@
  */
 #include "trainer.h"
 
+#include <ctype.h>
 #include <time.h>
 
 static CUdeviceptr bad;
@@ -913,6 +914,39 @@ START_TEST(k21_feeder_in_order_is_identical)
 }
 END_TEST
 
+/* A digit, a comma, a digit: what stands between numbers has a space behind it. */
+static const char *comma_in_number(const char *text)
+{
+    while ((text = strchr(text, ',')) != NULL && !(isdigit((unsigned char)text[-1]) && isdigit((unsigned char)text[1])))
+        text++;
+    return text;
+}
+
+START_TEST(numbers_of_a_check_have_points_in_every_language)
+{
+    t.stale = 1;
+    recorded();
+    unit_commas_begin("numbers_of_a_check_have_points_in_every_language");
+    checked();
+    unit_commas_end();
+    SAYS(" fresh, ", " replayed, ");
+    ck_assert_msg(comma_in_number(stepgraph_check_text(t.check)) == NULL, "%s", stepgraph_check_text(t.check));
+}
+END_TEST
+
+START_TEST(numbers_of_a_message_have_points_in_every_language)
+{
+    t.once = 1;
+    recorded();
+    CU(MemsetD8Async(t.counter, 0, 4, stream));
+    t.config.timeout_ns = 300 * 1000000ull;
+    unit_commas_begin("numbers_of_a_message_have_points_in_every_language");
+    checked();
+    unit_commas_end();
+    SAYS("within 0.3 seconds");
+}
+END_TEST
+
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
 
 static CUstream other_stream;
@@ -1435,6 +1469,8 @@ static Suite *make(void)
     tcase_add_test(right, host_state_without_rewind_is_inconclusive);
     tcase_add_test(right, timing_is_left_alone);
     tcase_add_test(right, progress_is_told_and_can_stop);
+    tcase_add_test(wrong, numbers_of_a_check_have_points_in_every_language);
+    tcase_add_test(wrong, numbers_of_a_message_have_points_in_every_language);
     tcase_add_test(wrong, k03_stale_pointer_diverges_at_the_second_step);
     tcase_add_test(wrong, k03_first_differing_element_has_both_values);
     tcase_add_test(wrong, k01_frozen_scalar_diverges);
