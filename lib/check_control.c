@@ -137,6 +137,12 @@ static bool is_float(stepgraph_type type)
     return type >= STEPGRAPH_TYPE_F32 && type <= STEPGRAPH_TYPE_F8E5M2;
 }
 
+/* Whether altering numbers alters it: a pin may be shorter than one element. */
+static bool has_numbers(const stepgraph_pin *pin)
+{
+    return is_float(pin->type) && pin->bytes >= sg__element_bytes(pin->type);
+}
+
 /* How good a state is to plant a fault in; 0: not at all. */
 static int fitness(const sg__check *check, size_t j)
 {
@@ -236,10 +242,11 @@ static stepgraph_status find_others(sg__control *control, uint32_t *other)
     return status;
 }
 
-static stepgraph_status alter_numbers(sg__control *control, const stepgraph_pin *pin)
+/* All of them: by much, or by a half at most. */
+static stepgraph_status alter_numbers(const stepgraph_pin *pin, bool much)
 {
-    stepgraph_session *session = control->check->session;
-    unsigned int size = sg__element_bytes(pin->type), byte, mask = bits_to_flip(pin->type, true, &byte);
+    stepgraph_session *session = pin->session;
+    unsigned int size = sg__element_bytes(pin->type), byte, mask = bits_to_flip(pin->type, much, &byte);
     CUresult code = sg__kernels_flip(session->driver, &session->kernels, session->stream, pin->address + byte, pin->bytes / size, size, mask);
 
     return code == CUDA_SUCCESS ? STEPGRAPH_OK : sg__fail_driver(session->driver, "cuLaunchKernel", code);
@@ -259,14 +266,14 @@ static stepgraph_status alter(sg__control *control, size_t j, uint32_t other)
         record->facts |= STEPGRAPH_CHECK_UNREAD;
         return STEPGRAPH_OK;
     }
-    if (other == 0 && !is_float(item->pin->type)) {
+    if (other == 0 && !has_numbers(item->pin)) {
         summary->inputs_untried++;
         record->facts |= STEPGRAPH_CHECK_UNTRIED;
         return STEPGRAPH_OK;
     }
     status = go_back(control);
     if (status == STEPGRAPH_OK)
-        status = other != 0 ? sg__shot_restore_one(&check->shots, check->after[other], j) : alter_numbers(control, item->pin);
+        status = other != 0 ? sg__shot_restore_one(&check->shots, check->after[other], j) : alter_numbers(item->pin, true);
     if (status == STEPGRAPH_OK)
         status = launch(control);
     if (status == STEPGRAPH_OK)
@@ -363,15 +370,10 @@ static stepgraph_status begin_altered(sg__check *check, bool cells)
         status = sg__check_wait_for(check, "the feeds of the first step");
     for (size_t j = 0; j < check->shots.n_items && status == STEPGRAPH_OK; j++) {
         const sg__shot_item *item = &check->shots.items[j];
-        unsigned int size = sg__element_bytes(item->pin->type), byte, mask = bits_to_flip(item->pin->type, cells, &byte);
-        CUresult code;
-
-        if (item->group == SG__GROUP_OUTPUT || (cells && item->pin->role != STEPGRAPH_ROLE_CELL) || !is_float(item->pin->type) || item->pin->bytes < size ||
+        if (item->group == SG__GROUP_OUTPUT || (cells && item->pin->role != STEPGRAPH_ROLE_CELL) || !has_numbers(item->pin) ||
             (item->group == SG__GROUP_STATE && check->config.plant != NULL && item->pin != check->config.plant))
             continue;
-        code = sg__kernels_flip(session->driver, &session->kernels, session->stream, item->pin->address + byte, item->pin->bytes / size, size, mask);
-        if (code != CUDA_SUCCESS)
-            status = sg__fail_driver(session->driver, "cuLaunchKernel", code);
+        status = alter_numbers(item->pin, cells);
     }
     return status;
 }

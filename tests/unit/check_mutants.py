@@ -88,9 +88,9 @@ MUTANTS = [
     ("controls see everything", "check_control.c", "    *seen_out = false;\n    status = sg__check_compare(check, &check->shots, control->base", "    *seen_out = true;\n    status = sg__check_compare(check, &check->shots, control->base"),
     ("controls do not run", "check_control.c", "    SG__CU(session->driver, GraphLaunch, control->check->step->exec, session->stream);\n    return STEPGRAPH_OK;\n\nfail:\n    return status;", "    (void)session;\n    status = STEPGRAPH_OK;\n    return status;"),
     ("controls of a wrong graph use the right one's results", "check_control.c", "    if (status != STEPGRAPH_OK || right)\n        return status;\n    status = launch(control);", "    if (status != STEPGRAPH_OK || launch != NULL)\n        return status;\n    status = launch(control);"),
-    ("inputs are not altered", "check_control.c", "status = other != 0 ? sg__shot_restore_one(&check->shots, check->after[other], j) : alter_numbers(control, item->pin);", "status = STEPGRAPH_OK;"),
+    ("inputs are not altered", "check_control.c", "status = other != 0 ? sg__shot_restore_one(&check->shots, check->after[other], j) : alter_numbers(item->pin, true);", "status = STEPGRAPH_OK;"),
     ("no other value is looked for", "check_control.c", "                other[j] = i;\n", "                other[j] = 0;\n"),
-    ("unsafe inputs are altered", "check_control.c", "if (other == 0 && !is_float(item->pin->type)) {", "if (other == 0 && item->pin->bytes == 0) {"),
+    ("unsafe inputs are altered", "check_control.c", "if (other == 0 && !has_numbers(item->pin)) {", "if (other == 0 && item->pin->bytes == 0) {"),
     ("padding is not altered", "check_control.c", "pin->address + live, pin->bytes - live, pin->address, live)", "pin->address, 0 * live, pin->address, live)"),
     ("padding always counts", "check_control.c", "facts |= changed ? STEPGRAPH_CHECK_PADDING : 0;", "facts |= STEPGRAPH_CHECK_PADDING;"),
     # The search.

@@ -752,6 +752,27 @@ START_TEST(altered_index_stays_in_range)
 }
 END_TEST
 
+static stepgraph_pin *cut_off;
+
+static stepgraph_status enqueue_cut_off(void *user, stepgraph_step *step, uint64_t k)
+{
+    stepgraph_status status = enqueue(user, step, k);
+
+    CU(MemcpyDtoDAsync(stepgraph_pin_address(t.tmp) + 3 * 4 * N + 16, stepgraph_pin_address(cut_off), 2, stream));
+    return status;
+}
+
+START_TEST(input_that_holds_no_whole_number_is_not_altered)
+{
+    cut_off = typed(STEPGRAPH_ROLE_CELL, 2, "cut off", STEPGRAPH_TYPE_F32);
+    t.config.enqueue = enqueue_cut_off;
+    recorded();
+    checked_as(STEPGRAPH_IDENTICAL);
+    FACT("cut off", STEPGRAPH_CHECK_UNTRIED);
+    ck_assert_uint_eq(t.summary.inputs_untried, 1);
+}
+END_TEST
+
 START_TEST(input_without_another_value_is_not_altered)
 {
     t.untyped_cell = typed(STEPGRAPH_ROLE_CELL, 4, "row", STEPGRAPH_TYPE_I32);
@@ -1495,6 +1516,7 @@ static Suite *make(void)
     tcase_add_test(in, k04_input_that_nobody_reads_is_listed);
     tcase_add_loop_test(in, k04_input_that_is_read_and_not_used_is_listed, 0, 3);
     tcase_add_test(in, altered_index_stays_in_range);
+    tcase_add_test(in, input_that_holds_no_whole_number_is_not_altered);
     tcase_add_test(in, input_without_another_value_is_not_altered);
     tcase_add_test(in, constant_float_feed_is_altered_by_its_bits);
     tcase_add_test(in, feeds_that_are_not_read_prove_nothing);
