@@ -33,12 +33,18 @@ static uint64_t print_of_shape(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
     return print_add(print_add(print_add(0, words[0], words[1]), words[2], words[3]), params->sharedMemBytes, 0);
 }
 
-/* Make room for one more item of `bytes` in an array that grows by doubling. */
+/* Room for one more item of `bytes` in an array that grows by doubling. NULL: there is no host memory, and the thread's record says so. */
 static void *grow(void *array, size_t n, size_t bytes)
 {
+    const size_t room = n < 16 ? 16 : 2 * n;
+    void *larger;
+
     if (n != 0 && (n < 16 || (n & (n - 1)) != 0))
         return array;
-    return realloc(array, (n < 16 ? 16 : 2 * n) * bytes);
+    larger = realloc(array, room * bytes);
+    if (larger == NULL)
+        (void)sg__fail_memory("host", room * bytes);
+    return larger;
 }
 
 static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
@@ -49,7 +55,7 @@ static stepgraph_status add_word(sg__graph *out, sg__graph_word word)
         return STEPGRAPH_OK;
     larger = grow(out->words, out->n_words, sizeof *out->words);
     if (larger == NULL)
-        return sg__fail_memory("host", out->n_words * sizeof *out->words);
+        return STEPGRAPH_ERR_MEMORY;
     out->words = larger;
     word.node = (uint32_t)(out->n_nodes - 1);
     out->words[out->n_words++] = word;
@@ -61,7 +67,7 @@ static stepgraph_status add_unread(sg__graph *out)
     void *larger = grow(out->unread, out->n_unread, sizeof *out->unread);
 
     if (larger == NULL)
-        return sg__fail_memory("host", out->n_unread * sizeof *out->unread);
+        return STEPGRAPH_ERR_MEMORY;
     out->unread = larger;
     out->unread[out->n_unread++] = (uint32_t)(out->n_nodes - 1);
     return STEPGRAPH_OK;
@@ -237,7 +243,7 @@ static stepgraph_status read_allocation(const sg__driver *driver, CUgraphNode ha
     SG__CU(driver, GraphMemAllocNodeGetParams, handle, &params);
     larger = grow(out->owned, out->n_owned, sizeof *out->owned);
     if (larger == NULL)
-        return sg__fail_memory("host", out->n_owned * sizeof *out->owned);
+        return STEPGRAPH_ERR_MEMORY;
     out->owned = larger;
     out->owned[out->n_owned++] =
         (sg__graph_range){.start = params.dptr, .bytes = params.bytesize, .node = (uint32_t)(out->n_nodes - 1)};
@@ -260,7 +266,7 @@ static stepgraph_status read_free(const sg__driver *driver, CUgraphNode handle, 
     SG__CU(driver, GraphMemFreeNodeGetParams, handle, &address);
     larger = grow(out->freed, out->n_freed, sizeof *out->freed);
     if (larger == NULL)
-        return sg__fail_memory("host", out->n_freed * sizeof *out->freed);
+        return STEPGRAPH_ERR_MEMORY;
     out->freed = larger;
     out->freed[out->n_freed++] = address;
     return STEPGRAPH_OK;
@@ -286,7 +292,7 @@ static stepgraph_status read_node(const reader *r, CUgraphNode handle, uint32_t 
     SG__CU(driver, GraphNodeGetType, handle, &type);
     larger = grow(out->nodes, out->n_nodes, sizeof *out->nodes);
     if (larger == NULL)
-        return sg__fail_memory("host", out->n_nodes * sizeof *out->nodes);
+        return STEPGRAPH_ERR_MEMORY;
     out->nodes = larger;
     out->nodes[out->n_nodes++] = (sg__graph_node){.handle = handle, .type = type, .top = top};
 

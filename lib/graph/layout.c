@@ -15,20 +15,20 @@ static sg__layout **find(sg__layout **slots, size_t room, CUfunction function)
     return &slots[at];
 }
 
-static bool make_room(sg__layouts *layouts)
+static stepgraph_status make_room(sg__layouts *layouts)
 {
     size_t room = layouts->room != 0 ? 2 * layouts->room : 16; /* A power of two. */
     sg__layout **slots = calloc(room, sizeof *slots);
 
     if (slots == NULL)
-        return false;
+        return sg__fail_memory("host", room * sizeof *slots);
     for (size_t i = 0; i < layouts->room; i++)
         if (layouts->slots[i] != NULL)
             *find(slots, room, layouts->slots[i]->function) = layouts->slots[i];
     free(layouts->slots);
     layouts->slots = slots;
     layouts->room = room;
-    return true;
+    return STEPGRAPH_OK;
 }
 
 /* As C++ compilers mangle functions: with the types of all parameters. Rust's older names begin so too, and hold a hash of the types. */
@@ -107,8 +107,8 @@ stepgraph_status sg__layout_of(const sg__driver *driver, sg__layouts *layouts, C
     *layout_out = &unknown;
     if (function == NULL)
         return STEPGRAPH_OK;
-    if (2 * (layouts->n + 1) > layouts->room && !make_room(layouts))
-        return sg__fail_memory("host", 2 * layouts->room * sizeof *layouts->slots);
+    if (2 * (layouts->n + 1) > layouts->room && make_room(layouts) != STEPGRAPH_OK)
+        return STEPGRAPH_ERR_MEMORY;
     slot = find(layouts->slots, layouts->room, function);
     if (*slot != NULL) {
         *layout_out = *slot;

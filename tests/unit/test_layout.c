@@ -2,7 +2,7 @@
  * each recording for other kernels. The driver here is made up: it tells what a test has set, and counts. */
 #include "support.h"
 
-#include "graph/layout.h"
+#include "graph/graph.h"
 
 enum { MOST = 4, GONE = 99, BROKEN = 100 };
 
@@ -39,6 +39,39 @@ static CUresult tell_argument(CUfunction function, size_t index, size_t *offset,
 }
 
 static const sg__driver driver = {.FuncGetName = tell_name, .FuncGetParamInfo = tell_argument};
+
+/* ---- host memory --------------------------------------------------------------------------------------------------- */
+
+static int until_short; /* The request for host memory that fails. 0: none does. An assertion asks for some, too. */
+
+static bool is_short(void)
+{
+    return until_short > 0 && --until_short == 0;
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_short() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return is_short() ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return is_short() ? NULL : __real_realloc(memory, bytes);
+}
+
+/* ---- recordings ---------------------------------------------------------------------------------------------------- */
 
 /* One recording, in which the handle stands for a kernel of so many arguments: how often the driver had to fail. */
 static unsigned recorded(const char *name, unsigned arguments)
@@ -178,6 +211,81 @@ START_TEST(names_are_kept_up_to_a_bound)
 }
 END_TEST
 
+/* A kernel of one argument, and a graph of one set. */
+static CUresult tell_one(CUfunction function, size_t index, size_t *offset, size_t *bytes)
+{
+    (void)function;
+    *offset = 0;
+    *bytes = 8;
+    return index == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult tell_nodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+    (void)graph;
+    if (nodes != NULL)
+        nodes[0] = (CUgraphNode)&kernel;
+    *n = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult tell_type(CUgraphNode node, CUgraphNodeType *type)
+{
+    (void)node;
+    *type = CU_GRAPH_NODE_TYPE_MEMSET;
+    return CUDA_SUCCESS;
+}
+
+static CUresult tell_set(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)
+{
+    (void)node;
+    *params = (CUDA_MEMSET_NODE_PARAMS){.dst = 0x10000, .elementSize = 1, .width = 4, .height = 1};
+    return CUDA_SUCCESS;
+}
+
+static stepgraph_status read_layout(void)
+{
+    static const sg__driver of_one_argument = {.FuncGetParamInfo = tell_one};
+    sg__layouts layouts = {0};
+    const sg__layout *layout;
+    stepgraph_status status = sg__layout_of(&of_one_argument, &layouts, handle, &layout);
+
+    sg__layouts_free(&layouts);
+    return status;
+}
+
+static stepgraph_status read_graph(void)
+{
+    static const sg__driver of_one_set = {.GraphGetNodes = tell_nodes, .GraphNodeGetType = tell_type, .GraphMemsetNodeGetParams = tell_set};
+    sg__graph graph;
+    stepgraph_status status = sg__graph_read(&of_one_set, NULL, NULL, NULL, NULL, &graph);
+
+    sg__graph_free(&graph);
+    return status;
+}
+
+START_TEST(memory_that_is_short_is_told_with_its_bytes)
+{
+    stepgraph_status (*const reads[])(void) = {read_layout, read_graph};
+    const unsigned needed[] = {3, 3};
+    unsigned refused = 0;
+
+    for (int nth = 1; nth < 9; nth++) {
+        stepgraph_status status;
+        until_short = nth;
+        status = reads[_i]();
+        until_short = 0;
+        if (status == STEPGRAPH_OK)
+            continue;
+        refused++;
+        ck_assert_int_eq(status, STEPGRAPH_ERR_MEMORY);
+        ck_assert_msg(strstr(last_error().message, "out of host memory: ") != NULL && strstr(last_error().message, ": 0 bytes") == NULL, "%s",
+                      last_error().message);
+    }
+    ck_assert_uint_eq(refused, needed[_i]);
+}
+END_TEST
+
 static Suite *make(void)
 {
     Suite *suite = suite_create("layout");
@@ -191,6 +299,7 @@ static Suite *make(void)
     tcase_add_test(tc, question_that_failed_is_asked_again);
     tcase_add_test(tc, name_is_the_same_in_all_recordings);
     tcase_add_test(tc, names_are_kept_up_to_a_bound);
+    tcase_add_loop_test(tc, memory_that_is_short_is_told_with_its_bytes, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }
