@@ -228,7 +228,8 @@ STEPGRAPH_API stepgraph_status stepgraph_session_pin_stats(const stepgraph_sessi
  *
  * @retval STEPGRAPH_OK            Staged.
  * @retval STEPGRAPH_ERR_ARGUMENT  Another role, no data, or too many bytes (both numbers are in the message).
- * @retval STEPGRAPH_ERR_LOST      The session's context or process is gone, or the wait for a free slot ended with a fault on the device.
+ * @retval STEPGRAPH_ERR_LOST      The session's context or process is gone, or the wait for a free slot ended with a fault on the device. Whether
+ *                                 they are there is asked with the first value since the last copy: until the next one they must not go.
  *
  * @threads{handle} @capture{yes} @waits{stream} only when all slots are queued @since 0.1
  */
