@@ -1214,7 +1214,7 @@ static Suite *make(void)
     add_controlled_test(accounts, first_replay_carries_no_upload);
 
     tcase_add_test(child, k22_forked_child_is_told_and_does_no_harm);
-    tcase_add_loop_test(child, k22_forked_child_destroys_nothing_that_waits_for_a_recording, 0, 2);
+    add_controlled_loop_test(child, k22_forked_child_destroys_nothing_that_waits_for_a_recording, 0, 2); /* Counts driver calls. */
 
     tcase_add_test(context, k22_destroyed_context_is_an_error_and_no_crash);
     tcase_add_test(context, new_context_behind_the_same_handle_is_not_the_old_one);
