@@ -965,6 +965,8 @@ START_TEST(numbers_of_a_message_have_points_in_every_language)
     checked();
     unit_commas_end();
     SAYS("within 0.3 seconds");
+    CU(StreamSynchronize(stream)); /* Until the device comes back nothing is given back. */
+    OK(stepgraph_session_wait(session));
 }
 END_TEST
 
