@@ -146,6 +146,14 @@ static void note_former(stepgraph_pin *pin, CUdeviceptr address)
         session->formers_high = address + pin->bytes;
 }
 
+/* Of a recording, its end sees to what is gone. */
+static stepgraph_status commit_now(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
+{
+    stepgraph_status status = sg__pins_check(n, pins);
+
+    return status == STEPGRAPH_OK ? sg__commit_now(session, ranges, n) : status;
+}
+
 /* Enqueue or record the copies, each of them into the pin of the same index; note their price. */
 static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const *pins, const sg__range *ranges, size_t n)
 {
@@ -155,10 +163,7 @@ static stepgraph_status commit(stepgraph_session *session, stepgraph_pin *const 
 
     if (status != STEPGRAPH_OK)
         return status;
-    if (step == NULL)
-        status = sg__pins_check(n, pins); /* Of a recording, its end sees to that. */
-    if (status == STEPGRAPH_OK)
-        status = step != NULL ? commit_recorded(step, pins, ranges, n) : sg__commit_now(session, ranges, n);
+    status = step != NULL ? commit_recorded(step, pins, ranges, n) : commit_now(session, pins, ranges, n);
     sg__leave(session);
     for (size_t i = 0; status == STEPGRAPH_OK && step == NULL && i < n; i++)
         note_former(pins[i], ranges[i].b);

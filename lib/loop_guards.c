@@ -241,8 +241,6 @@ stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane)
     for (size_t i = 0; i < lane->step->n_used && status == STEPGRAPH_OK; i++)
         if (lane->step->used[i]->in_arena)
             status = add_blocks(loop, lane->step->used[i]);
-    if (status == STEPGRAPH_OK && lane->suspected)
-        status = sg__session_wait_all(loop->session);
     if (status == STEPGRAPH_OK)
         status = add_doubtful(loop, lane);
     if (status == STEPGRAPH_OK && guards->n > guards->first) {

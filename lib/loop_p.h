@@ -3,8 +3,8 @@
  *
  * loop.c begins and ends turns; loop_ladder.c decides what follows from what happened, loop_agree.c with other ranks;
  * loop_unpinned.c tells addresses that are used from those that are left over; loop_keys.c keeps lanes within their bounds;
- * loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers and loop_noise.c says what a
- * difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
+ * loop_undo.c saves pins and puts them back; loop_check.c holds replays against launches, for which loop_guards.c saves memory that no pin covers
+ * and loop_noise.c says what a difference is worth; loop_relax.c relaxes what was proven; loop_tune.c tries other executables of it; loop_stats.c counts; loop_report.c and loop_trace.c write reports.
  */
 #ifndef STEPGRAPH_LOOP_P_H
 #define STEPGRAPH_LOOP_P_H
@@ -239,7 +239,10 @@ void sg__lane_proven(stepgraph_loop *loop, sg__lane *lane);
 stepgraph_status sg__lane_unpinned(stepgraph_loop *loop, sg__lane *lane, const stepgraph_step *again,
                                    stepgraph_audit **audit_out);
 
-/* loop_check.c */
+/* loop_undo.c */
+/* What a step may write, and with those that it is not to write. */
+#define SG__WRITTEN ((unsigned int)(SG__GROUP_STATE | SG__GROUP_OUTPUT))
+#define SG__ALL (SG__WRITTEN | (unsigned int)SG__GROUP_INPUT)
 /* Images of STATE and OUTPUT pins, n of them; the first is saved. And of FEED and CELL pins: of those that the step's graph uses, since the host may fill
  * others meanwhile for the next step; or, where no graph is known, of those that only feeding fills. */
 typedef enum sg__inputs { SG__INPUTS_NONE, SG__INPUTS_USED, SG__INPUTS_FED } sg__inputs;
@@ -250,6 +253,10 @@ void sg__loop_forget(stepgraph_loop *loop);
 /* After a recording that failed, whatever ran although it should have been recorded, on other streams, is undone, if an image was saved; and so is a
  * rehearsal that is given up, forked streams and all. */
 stepgraph_status sg__loop_undo(stepgraph_loop *loop);
+/* In front of what the record says: what has run could not be put back. */
+stepgraph_status sg__loop_not_undone(const stepgraph_loop *loop, stepgraph_status status);
+
+/* loop_check.c */
 /* Before the host launches the step to be checked. A reason against it is no failure: *possible is then false, and the lane has
  * moved. */
 stepgraph_status sg__loop_check_begin(stepgraph_loop *loop, sg__lane *lane, bool *possible);
@@ -269,6 +276,7 @@ size_t sg__noise_written_input(const stepgraph_loop *loop);
 
 /* loop_guards.c: what a check saves beside pins. With the context current. */
 typedef enum sg__moment { SG__BEFORE, SG__AFTER } sg__moment; /* The host's launches. */
+/* All streams are waited for. */
 stepgraph_status sg__guards_save(stepgraph_loop *loop, const sg__lane *lane);
 /* Away, or back. */
 stepgraph_status sg__guards_copy(stepgraph_loop *loop, sg__moment moment, bool back);

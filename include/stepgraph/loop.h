@@ -254,9 +254,9 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  *
  * @retval STEPGRAPH_OK            The step is enqueued, or @c again is set.
  * @retval STEPGRAPH_ERR_ARGUMENT  A pointer is NULL.
- * @retval STEPGRAPH_ERR_STATE     No turn is open, or a callback of the loop calls this; or forked streams are not joined in a step that the host launched: join them, and end the
- *                                 turn then; or another thread than this one records. Or the host has launched a step that was to be replayed, although
- *                                 @c run was 0: the launches have done it, and it was not replayed. This is seen in the first replays, where launches
+ * @retval STEPGRAPH_ERR_STATE     No turn is open, or a callback of the loop calls this; or forked streams are not joined in a step that the host
+ *                                 launched: join them, and end the turn then; or another thread than this one records. Or the host has
+ *                                 launched a step that was to be replayed, although @c run was 0: the launches have done it, and it was not replayed. This is seen in the first replays, where launches
  *                                 are counted.
  * @retval STEPGRAPH_ERR_REFUSED   A feed was not refreshed, with #STEPGRAPH_STEP_STRICT_FEEDS: begin the step again, and feed. Or warm-up runs cannot be
  *                                 undone, with #STEPGRAPH_LOOP_RESTORE: the step writes a FEED or a CELL, which is named.
@@ -264,8 +264,8 @@ STEPGRAPH_API stepgraph_status stepgraph_loop_begin(stepgraph_loop *loop, uint64
  * @return Otherwise what the rewind callback or the agree callback answered; or, with the latter, why a replay failed. Or why what a check, a
  *         rehearsal, a broken recording or trying to relax has run could not be undone: the message says to go back to a checkpoint.
  *
- * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings the stream, in checks and after warm-up runs that are undone
- * the device @since 0.1
+ * @threads{handle}, the thread that began the turn @capture{no} @waits{never}; around recordings the stream, in checks and where something is
+ * put back the device @since 0.1
  */
 STEPGRAPH_API stepgraph_status stepgraph_loop_end(stepgraph_loop *loop, stepgraph_turn *turn);
 

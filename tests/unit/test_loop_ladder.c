@@ -671,23 +671,32 @@ START_TEST(k07_work_that_escapes_from_a_recording_that_breaks_is_undone)
 }
 END_TEST
 
-/* Nobody has counted it, and it comes late: neither a warm-up run that is undone nor a check goes on without it. */
+/* Nobody has counted it, and it comes late: neither a warm-up run that is undone nor a check goes on without it; 2, 3: nor where no device memory is
+ * left to wait with. */
+static bool without_memory;
+
 static void train_escaping_uncounted(uint64_t k)
 {
+    const bool waited_for = turn.kind == STEPGRAPH_TURN_REHEARSAL || turn.kind == STEPGRAPH_TURN_CHECK;
+
     count_one(k);
-    spin(elsewhere, turn.kind == STEPGRAPH_TURN_REHEARSAL || turn.kind == STEPGRAPH_TURN_CHECK ? 20 : 0);
+    spin(elsewhere, waited_for ? 20 : 0);
     inc(elsewhere, stepgraph_pin_address(beside), 1);
+    if (waited_for && without_memory)
+        driver_fails("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 START_TEST(k07_work_that_escapes_uncounted_is_waited_for)
 {
-    stepgraph_loop_config config = config_with(_i == 0 ? 0 : STEPGRAPH_LOOP_RESTORE);
+    stepgraph_loop_config config = config_with(_i % 2 == 0 ? 0 : STEPGRAPH_LOOP_RESTORE);
 
+    without_memory = _i >= 2;
     elsewhere = stream_make(CU_STREAM_NON_BLOCKING);
     beside = pin_make(session, STEPGRAPH_ROLE_STATE, sizeof(float), "beside");
     loop_make(&config);
     for (uint64_t k = 0; k < 20; k++) {
         take(k, train_escaping_uncounted);
+        no_driver_fails();
         CU(StreamSynchronize(elsewhere));
     }
     ck_assert_float_eq(pin_float(weight), 20);
@@ -958,6 +967,7 @@ static Suite *make(void)
     tcase_add_test(ladder, k07_work_that_escapes_is_undone_before_the_step_is_launched);
     tcase_add_test(ladder, k07_work_that_escapes_from_a_recording_that_breaks_is_undone);
     tcase_add_loop_test(ladder, k07_work_that_escapes_uncounted_is_waited_for, 0, 2);
+    add_controlled_loop_test(ladder, k07_work_that_escapes_uncounted_is_waited_for, 2, 4);
     tcase_add_loop_test(ladder, k07_work_that_escapes_from_a_recording_that_is_given_up_is_undone, 0, 2);
     add_controlled_test(ladder, work_that_escapes_and_cannot_be_undone_is_told);
     tcase_add_loop_test(ladder, work_held_back_where_draining_fails_once_is_not_done_twice, 0, 2);
