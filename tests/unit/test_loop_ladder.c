@@ -671,10 +671,10 @@ START_TEST(k07_work_that_escapes_from_a_recording_that_breaks_is_undone)
 }
 END_TEST
 
-/* Nobody has counted it, and it comes late: neither a warm-up run that is undone nor a check goes on without it; 2, 3: nor where no device memory is
- * left to wait with. */
 static bool without_memory;
 
+/* Nobody has counted it, and it comes late: neither a warm-up run that is undone nor a check goes on without it; 2, 3: nor where no device memory is
+ * left to wait with. */
 static void train_escaping_uncounted(uint64_t k)
 {
     const bool waited_for = turn.kind == STEPGRAPH_TURN_REHEARSAL || turn.kind == STEPGRAPH_TURN_CHECK;
